@@ -1,0 +1,1 @@
+"""Long measurements, kept out of the tests."""

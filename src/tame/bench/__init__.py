@@ -1,0 +1,1 @@
+"""Running learners over streams, measuring them, and showing what happened."""

@@ -1,0 +1,40 @@
+"""Random changes to whole batches of images that leave their label alone."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Rotate (degrees), scale, shear and shift (fractions) each image at random.
+
+    Works on images in [0, 1] of shape (count, channels, height, width); what comes in from
+    outside the frame is zero.
+
+    >>> draws = torch.Generator().manual_seed(0)
+    >>> Affine()(torch.rand(2, 1, 28, 28), draws).shape
+    torch.Size([2, 1, 28, 28])
+    """
+
+    rotation: float = 12.0
+    scale: float = 0.12
+    shear: float = 0.12
+    shift: float = 0.08
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        draws = torch.rand(6, len(x), generator=generator, device=x.device) * 2 - 1
+        angle = draws[0] * math.radians(self.rotation)
+        across, along = 1 + draws[1] * self.scale, 1 + draws[2] * self.scale
+        shear = draws[3] * self.shear
+        cosine, sine = angle.cos(), angle.sin()
+        first = torch.stack([cosine * across, (shear - sine) * across, draws[4] * 2 * self.shift])
+        second = torch.stack(
+            [sine * along, (cosine + shear * sine) * along, draws[5] * 2 * self.shift]
+        )
+        theta = torch.stack([first, second]).permute(2, 0, 1)
+        grid = F.affine_grid(theta, list(x.shape), align_corners=False)
+        return F.grid_sample(x, grid, align_corners=False)

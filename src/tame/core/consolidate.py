@@ -1,0 +1,79 @@
+"""Consolidation of one expert: prune a copy of it, and tell its detector what to expect."""
+
+import copy
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tame.core.expert import Compact, Expert
+from tame.core.inputs import InputStep
+from tame.core.prune import Pruner
+from tame.engine.fitting import Samples
+from tame.engine.losses import read, sample_losses
+from tame.engine.randomness import derive, numpy_generator, torch_generator
+from tame.types import Progress, Reading, silent
+
+HELD_BACK = 10
+READINGS = 100
+
+
+def compact(
+    expert: Expert, pruner: Pruner, step: InputStep, live: int, progress: Progress = silent
+) -> bool:
+    """Give the expert an up-to-date pruned copy; return False if it has one (or needs none)."""
+    network = expert.network
+    fresh = expert.compact is not None and expert.compact.steps == network.steps
+    if expert.is_pruned or fresh or not len(expert.memory):
+        return False
+    net = copy.deepcopy(network.net)
+    (raw, slots), _ = split_memory(expert)
+    seed = derive(network.plan.seed, "prune", expert.id, network.steps)
+    masks = pruner.prune(
+        net,
+        Samples(raw, slots, step.prepare, live),
+        network.plan.training.output,
+        torch_generator(seed, network.plan.device),
+        progress,
+    )
+    expert.compact = Compact(net.eval(), masks, network.slots, network.steps)
+    return True
+
+
+def settle(expert: Expert, step: InputStep, live: int) -> None:
+    """Replace an inactive expert by its pruned copy, its detector re-based on held-back samples."""
+    pruned = expert.compact
+    if pruned is None:
+        return
+    expert.network.adopt(pruned.net, dict(pruned.masks), pruned.slots)
+    expert.compact = None
+    _, (raw, slots) = split_memory(expert)
+    with torch.no_grad():
+        outputs = pruned.net.eval()(step(raw))[:, :live]
+        losses = sample_losses(outputs, slots, expert.network.plan.training.output)
+    seed = derive(expert.network.plan.seed, "rebase", expert.id, expert.network.steps)
+    expert.detector.rebase(bootstrap(losses, expert.batch, seed))
+
+
+def split_memory(expert: Expert) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """Divide an expert's samples into those to retrain on and a tenth held back.
+
+    The tenth has the largest keys, so it is uniform and always the same. A sample that repeats a
+    held-back one (the stream may show it twice) is left out of the retraining too.
+    """
+    raw, slots = expert.memory.columns()
+    slots = slots.long()
+    held = max(1, len(raw) // HELD_BACK)
+    flat = raw.flatten(1).cpu().numpy()
+    rows = np.ascontiguousarray(flat).view(f"V{flat.dtype.itemsize * flat.shape[1]}").ravel()
+    keep = torch.from_numpy(~np.isin(rows, rows[:held])).to(raw.device)
+    if not keep.any():
+        keep = torch.ones_like(keep)
+    return (raw[keep], slots[keep]), (raw[:held], slots[:held])
+
+
+def bootstrap(losses: Tensor, size: int, seed: int) -> list[Reading]:
+    """Return readings of batches of `size` samples drawn from these losses with replacement."""
+    chosen = numpy_generator(seed).integers(0, len(losses), size=(READINGS, size))
+    drawn = losses.cpu()[torch.from_numpy(chosen)]
+    return [read(row) for row in drawn]

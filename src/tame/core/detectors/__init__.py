@@ -1,0 +1,1 @@
+"""Shift detectors: host-side objects that judge one reading at a time."""

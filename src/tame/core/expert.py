@@ -1,0 +1,140 @@
+"""One expert: a network, its detector, and a uniform sample of what it learned."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tame.core.inputs import InputStep
+from tame.core.network import Blueprint, Network
+from tame.core.reservoir import Reservoir
+from tame.core.settings import Settings
+from tame.core.trial import Trial
+from tame.engine.randomness import derive, torch_generator
+from tame.types import Reading, ShiftDetector, State
+
+
+class Lesson(NamedTuple):
+    """A checked batch: raw inputs, the same made ready for a network, slots, how many are live."""
+
+    raw: Tensor
+    ready: Tensor
+    slots: Tensor
+    live: int
+
+
+class Compact(NamedTuple):
+    """A pruned copy of a network that stays valid while the network has taken `steps` steps."""
+
+    net: nn.Module
+    masks: dict[str, Tensor]
+    slots: int
+    steps: int
+
+
+class Expert:
+    """Knows one distribution: learns it, is surprised by others, remembers a sample of it."""
+
+    def __init__(self, number: int, plan: Blueprint, settings: Settings) -> None:
+        self.id = number
+        self.network = Network(plan, settings.slots, ("expert", number))
+        self.detector: ShiftDetector = settings.detector.fresh()
+        seed = derive(plan.seed, "retraining memory", number)
+        self.memory = Reservoir(settings.pruner.memory, seed)
+        self.trial = Trial(plan.training.patience, plan.training.output)
+        self.counts = np.zeros(0, dtype=np.int64)
+        self.batch = 1
+        self.compact: Compact | None = None
+        self.augment = settings.inputs.augment
+        seed = derive(plan.seed, "augment", number)
+        self.draws = torch_generator(seed, plan.device)
+        self._reading = Reading(math.nan)
+
+    def measure(self, lesson: Lesson, *, keep: bool = True) -> Reading:
+        """Return the loss on a batch that has trained nothing yet; `keep` if learning may follow.
+
+        An expert about to learn whose weights are no numbers any more begins anew.
+        """
+        data = (lesson.ready, lesson.slots, lesson.live)
+        reading = self.network.measure(*data, keep=keep and self.augment is None)
+        if keep and not math.isfinite(reading.loss) and not self.network.is_finite():
+            self._restart()
+            reading = self.network.measure(*data, keep=self.augment is None)
+        self._reading = reading
+        return reading
+
+    def learn(self, lesson: Lesson, step: InputStep) -> bool:
+        """Train on the batch just measured and remember a share of it.
+
+        Returns True if the expert turned out never to have learned and was given fresh weights.
+        """
+        ready = lesson.ready
+        if self.augment is not None:
+            ready = step.prepare(lesson.raw, self.draws, self.augment)
+        self.network.learn(ready, lesson.slots, lesson.live)
+        self.memory.add(lesson.raw, lesson.slots.to(torch.int32))
+        seen = np.bincount(lesson.slots.cpu().numpy(), minlength=lesson.live)
+        seen[: len(self.counts)] += self.counts
+        self.counts = seen
+        self.batch = len(lesson.raw)
+        stuck = self.trial.add(self._reading, lesson.slots, lesson.live)
+        if stuck and self.network.restarts < self.network.plan.training.restarts:
+            self._restart()
+            return True
+        return False
+
+    def _restart(self) -> None:
+        self.network.restart()
+        self.detector = self.detector.fresh()
+        self.trial.reset()
+        self.compact = None
+
+    @property
+    def answers(self) -> nn.Module:
+        """The network that predicts: the pruned copy while it is up to date, else the live one."""
+        if self.compact is not None and self.compact.steps == self.network.steps:
+            return self.compact.net
+        return self.network.net
+
+    @property
+    def is_pruned(self) -> bool:
+        """Whether its live network is its pruned one."""
+        return bool(self.network.masks)
+
+    def state_dict(self) -> State:
+        compact = self.compact
+        return {
+            "id": self.id,
+            "network": self.network.state_dict(),
+            "detector": self.detector.state_dict(),
+            "memory": self.memory.state_dict(),
+            "trial": self.trial.state_dict(),
+            "counts": self.counts.tolist(),
+            "batch": self.batch,
+            "draws": self.draws.get_state(),
+            "compact": None
+            if compact is None
+            else {
+                "net": dict(compact.net.state_dict()),
+                "masks": dict(compact.masks),
+                "slots": compact.slots,
+                "steps": compact.steps,
+            },
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.network.load_state_dict(state["network"])
+        self.detector.load_state_dict(state["detector"])
+        self.memory.load_state_dict(state["memory"])
+        self.trial.load_state_dict(state["trial"])
+        self.counts = np.array(state["counts"], dtype=np.int64)
+        self.batch = state["batch"]
+        self.draws.set_state(state["draws"].cpu())
+        self.compact = None
+        if state["compact"] is not None:
+            kept = state["compact"]
+            net = self.network.plan.build(kept["slots"], "compact")
+            net.load_state_dict(kept["net"])
+            self.compact = Compact(net.eval(), kept["masks"], kept["slots"], kept["steps"])

@@ -1,0 +1,115 @@
+"""What every learner does first: check a batch, and remember shape, dtype and labels."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tame.core.inputs import Inputs, InputStep
+from tame.core.labels import LabelTable
+from tame.errors import InputError
+from tame.types import ArrayLike, Batch, State
+
+NUMBERS = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+class Intake:
+    """Refuses what cannot be learned from, before anything is changed.
+
+    >>> intake = Intake(Inputs(), torch.device("cpu"))
+    >>> intake.check(Batch([[0.0, float("nan")]], [0]))
+    Traceback (most recent call last):
+    ...
+    tame.errors.InputError: x holds NaN or infinity in 1 of 1 samples; clean or drop them
+    """
+
+    def __init__(self, inputs: Inputs, device: torch.device) -> None:
+        self.inputs = inputs
+        self.device = device
+        self.labels = LabelTable()
+        self.shape: tuple[int, ...] = ()
+        self.dtype: torch.dtype | None = None
+        self.step: InputStep | None = None
+
+    def check(self, batch: Batch) -> Batch:
+        """Return the batch on the learner's device, or say what is wrong with it."""
+        if not isinstance(batch, Batch):
+            raise InputError(f"observe takes a Batch(x, y), not {type(batch).__name__}")
+        x, y = batch
+        if x.ndim == 0 or len(x) == 0:
+            raise InputError("the batch is empty; it needs at least one sample")
+        self._check_labels(y, len(x))
+        return Batch(self.check_inputs(x), y.to(self.device, torch.int64))
+
+    def check_inputs(self, x: ArrayLike) -> Tensor:
+        """Return inputs on the learner's device, or say what is wrong with them."""
+        x = torch.as_tensor(x)
+        if x.dtype not in NUMBERS:
+            raise InputError(f"x is {_name(x.dtype)}; it must be uint8 or floating point")
+        if x.ndim < 2:  # noqa: PLR2004 (count, and at least one feature dimension)
+            raise InputError(f"x has shape {tuple(x.shape)}; it must be (samples, features...)")
+        if self.dtype is not None:
+            self._check_same(x)
+        if x.dtype != torch.uint8:
+            bad = int((~torch.isfinite(x)).flatten(1).any(1).sum())
+            if bad:
+                raise InputError(
+                    f"x holds NaN or infinity in {bad} of {len(x)} samples; clean or drop them"
+                )
+        return x.to(self.device)
+
+    def begin(self, x: Tensor) -> InputStep:
+        """Return the input step for samples like these, without keeping anything."""
+        if self.step is not None:
+            return self.step
+        return InputStep(self.inputs, tuple(x.shape[1:]), x.dtype).to(self.device)
+
+    def keep(self, x: Tensor, step: InputStep, labels: list[int]) -> None:
+        """Fix shape and dtype to those of the first batch, and open slots for new labels."""
+        self.shape, self.dtype, self.step = tuple(x.shape[1:]), x.dtype, step
+        if labels:
+            self.labels.open(labels)
+
+    @property
+    def ready(self) -> InputStep:
+        """The input step, once a batch has been seen."""
+        if self.step is None:
+            raise InputError("nothing has been observed yet")
+        return self.step
+
+    def state_dict(self) -> State:
+        return {
+            "shape": list(self.shape),
+            "dtype": None if self.dtype is None else _name(self.dtype),
+            "labels": self.labels.labels().tolist(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.labels = LabelTable()
+        self.shape, self.dtype, self.step = (), None, None
+        if state["dtype"] is not None:
+            kind: Any = getattr(torch, state["dtype"])
+            empty = torch.empty(0, *state["shape"], dtype=kind)
+            self.keep(empty, self.begin(empty), state["labels"])
+
+    def _check_same(self, x: Tensor) -> None:
+        if tuple(x.shape[1:]) != self.shape:
+            raise InputError(
+                f"samples have shape {tuple(x.shape[1:])}; this learner takes {self.shape}"
+            )
+        if self.dtype is not None and x.dtype != self.dtype:
+            raise InputError(f"x is {_name(x.dtype)}; this learner takes {_name(self.dtype)}")
+
+    @staticmethod
+    def _check_labels(y: Tensor, count: int) -> None:
+        if y.dtype not in INTEGERS:
+            raise InputError(f"labels are {_name(y.dtype)}; they must be integers")
+        if y.shape != (count,):
+            raise InputError(f"{count} samples came with labels of shape {tuple(y.shape)}")
+        if int(y.min()) < 0:
+            raise InputError(f"label {int(y.min())} is negative; labels are 0 or more")
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

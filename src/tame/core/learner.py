@@ -1,0 +1,185 @@
+"""TAME: task-agnostic continual learning using multiple experts (the paper's Algorithm 1)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from tame.checkpoint import save_learner
+from tame.core.accounting import weigh
+from tame.core.assemble import assemble
+from tame.core.consolidate import compact, settle
+from tame.core.expert import Expert, Lesson
+from tame.core.intake import Intake
+from tame.core.network import Blueprint
+from tame.core.pool import ExpertPool
+from tame.core.routed import RoutedModel
+from tame.core.settings import Settings
+from tame.nets import resolve
+from tame.types import (
+    ArrayLike,
+    Batch,
+    Change,
+    Consolidation,
+    Hints,
+    NetMaker,
+    Observation,
+    Progress,
+    Sizes,
+    State,
+    When,
+    silent,
+)
+
+
+class TAME:
+    """Learns from a stream of batches whose distribution changes without notice.
+
+    It watches the loss of the active expert; when that deviates, it switches to an expert that
+    knows the data or recruits a new one. `consolidate` trains the selector and prunes the experts;
+    `predict` routes each sample to its expert.
+
+    >>> from tame import TAME, Batch
+    >>> learner = TAME(net="mlp", seed=0)
+    >>> seen = learner.observe(Batch(torch.eye(4), [0, 1, 0, 1]))
+    >>> seen.step, seen.expert, learner.predict(torch.eye(4)).shape
+    (0, 0, torch.Size([4]))
+    """
+
+    hints: ClassVar[Hints] = Hints.NOTHING
+    unbounded: ClassVar[bool] = False
+    settings_type: ClassVar[type] = Settings
+
+    def __init__(
+        self,
+        net: str | Mapping[str, Any] | NetMaker = "lenet",
+        seed: int = 0,
+        settings: Settings | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.net = net
+        self.seed = seed
+        self.settings = settings or Settings()
+        self.device = torch.device(device)
+        self._make = resolve(net)
+        self._intake = Intake(self.settings.inputs, self.device)
+        self._pool: ExpertPool | None = None
+        self._selector = self.settings.selector.fresh(seed)
+        self._step = 0
+        self._model: RoutedModel | None = None
+
+    def observe(self, batch: Batch) -> Observation:
+        """Judge a batch by the active expert's loss, then let the right expert learn from it."""
+        pool, lesson = self._admit(batch)
+        expert, change = pool.active, Change.NONE
+        reading = expert.measure(lesson)
+        verdict = expert.detector.update(reading)
+        if verdict.shift:
+            expert, change = self._reassign(pool, lesson)
+        restarted = expert.learn(lesson, self._intake.ready)
+        self._selector.observe(lesson.raw, lesson.slots, expert.id)
+        step, self._step, self._model = self._step, self._step + 1, None
+        since = None if change is Change.NONE else step
+        told = (step, reading.loss, verdict.statistic, verdict.threshold, expert.id, change)
+        return Observation(*told, since, restarted)
+
+    def _admit(self, batch: Batch) -> tuple[ExpertPool, Lesson]:
+        """Check the batch and make room for its labels; what can fail comes before any change."""
+        x, y = self._intake.check(batch)
+        step = self._intake.begin(x)
+        unknown = self._intake.labels.unknown(y)
+        live = len(self._intake.labels) + len(unknown)
+        pool = self._pool or self._found(step.output_shape)
+        pool.active.network.grow(live)
+        self._pool = pool
+        self._intake.keep(x, step, unknown)
+        return pool, Lesson(x, step(x), self._intake.labels.slots(y), live)
+
+    def _found(self, shape: tuple[int, ...]) -> ExpertPool:
+        plan = Blueprint(self._make, shape, self.settings.training, self.seed, self.device)
+        return ExpertPool(plan, self.settings)
+
+    def _reassign(self, pool: ExpertPool, lesson: Lesson) -> tuple[Expert, Change]:
+        known = pool.familiar(lesson)
+        expert = pool.recruit() if known is None else pool.switch(known)
+        expert.detector.update(expert.measure(lesson))
+        return expert, Change.RECRUITED if known is None else Change.SWITCHED
+
+    def consolidate(self, progress: Progress = silent) -> Consolidation:
+        """Train the selector and prune the experts; the stream may go on afterwards."""
+        if self._pool is None:
+            return Consolidation(experts=0)
+        pool, step, live = self._pool, self._intake.ready, len(self._intake.labels)
+        trained = self._selector.fit(pool.plan, step, progress)
+        pruned = []
+        for expert in pool.experts:
+            if compact(expert, self.settings.pruner, step, live, progress):
+                pruned.append(expert.id)
+            if expert is not pool.active:
+                settle(expert, step, live)
+        self._model = None
+        return Consolidation(len(pool.experts), tuple(pruned), trained, self.sizes())
+
+    def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:
+        """Return a label for each raw sample; before anything was observed, -1.
+
+        `ever` routes every sample through the selector; `now` trusts the active expert, which is
+        right when a label has changed its meaning. Until a selector has been trained (and for
+        experts it does not know yet) samples go to the expert with the nearest remembered mean.
+        """
+        x = self._intake.check_inputs(x)
+        if self._pool is None:
+            return torch.full((len(x),), -1, device=self.device)
+        return self.model.predict(x, self._pool.active.id if when == "now" else None)
+
+    @property
+    def model(self) -> RoutedModel:
+        """The input step, router and experts of this moment as one module (shared, not a copy)."""
+        if self._model is None:
+            parts = (self._intake, self._experts, self._selector, self.settings.decision)
+            self._model = assemble(*parts)
+        return self._model
+
+    @property
+    def _experts(self) -> list[Expert]:
+        return [] if self._pool is None else self._pool.experts
+
+    @property
+    def expert_ids(self) -> tuple[int, ...]:
+        """The ids of all experts, oldest first."""
+        return tuple(expert.id for expert in self._experts)
+
+    def route(self, x: ArrayLike) -> Tensor:
+        """Return the id of the expert each raw sample would be sent to."""
+        return self.model.route(self._intake.check_inputs(x))
+
+    def predict_by(self, x: ArrayLike, expert: int) -> Tensor:
+        """Return the labels one expert gives, whatever the selector says."""
+        return self.model.predict(self._intake.check_inputs(x), expert)
+
+    def sizes(self) -> Sizes:
+        """Return what the learner weighs now."""
+        return weigh(self._experts, self._selector, self.settings.pruner.sparsity)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file, all or nothing; `tame.load` reads it back."""
+        save_learner(self, path)
+
+    def state_dict(self) -> State:
+        return {
+            "step": self._step,
+            "intake": self._intake.state_dict(),
+            "selector": self._selector.state_dict(),
+            "pool": None if self._pool is None else self._pool.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._step, self._pool, self._model = state["step"], None, None
+        self._intake.load_state_dict(state["intake"])
+        if state["pool"] is not None:
+            self._pool = self._found(self._intake.ready.output_shape)
+            self._pool.load_state_dict(state["pool"])
+        plan = None if self._pool is None else self._pool.plan
+        self._selector.load_state_dict(state["selector"], plan)

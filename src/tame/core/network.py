@@ -1,0 +1,181 @@
+"""A network in training: its optimiser, schedule, masks, and room for labels to come."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from tame.engine.eager import EagerStep, is_one_faced
+from tame.engine.fitting import apply_masks, make_optimiser, set_rate
+from tame.engine.randomness import PrivateDraws, derive, seeded
+from tame.errors import ConfigError
+from tame.types import NetMaker, Reading, State
+
+if TYPE_CHECKING:
+    from tame.core.settings import Training
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """What all networks of a learner have in common."""
+
+    make: NetMaker
+    input_shape: tuple[int, ...]
+    training: "Training"
+    seed: int
+    device: torch.device
+
+    def build(self, slots: int, *path: object) -> nn.Module:
+        """Make a network with seeded weights; the global generators are left as they were."""
+        with seeded(derive(self.seed, *path), self.device):
+            net = self.make(self.input_shape, slots)
+        if not isinstance(net, nn.Module):
+            raise ConfigError(f"the net maker returned {type(net).__name__}, not an nn.Module")
+        if len(self.input_shape) == 3:  # noqa: PLR2004 (images)
+            net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return net.to(self.device)
+
+    @cached_property
+    def one_faced(self) -> bool:
+        """Whether its networks compute the same in training and in evaluation."""
+        with seeded(0, self.device):
+            x = torch.rand(4, *self.input_shape, device=self.device)
+        net = self.build(2, "probe").eval()
+        with torch.no_grad():
+            shape = tuple(net(x).shape)
+        if shape != (4, 2):
+            raise ConfigError(
+                f"the net made for 2 outputs returned shape {shape} for 4 samples, not (4, 2)"
+            )
+        return is_one_faced(net, x)
+
+
+class Network:
+    """A network, how it is trained, and how far it has come."""
+
+    def __init__(self, plan: Blueprint, slots: int, path: Iterable[object]) -> None:
+        self.plan = plan
+        self.path = tuple(path)
+        self.slots = slots
+        self.steps = 0
+        self.restarts = 0
+        self.masks: dict[str, Tensor] = {}
+        self._equip(plan.build(slots, *self.path))
+
+    def measure(self, x: Tensor, target: Tensor, live: int, *, keep: bool = True) -> Reading:
+        """Return the loss on a batch that has trained nothing yet."""
+        self.grow(live)
+        return self._step.measure(x, target, live, keep=keep)
+
+    def learn(self, x: Tensor, target: Tensor, live: int) -> None:
+        """Take one training step on a batch."""
+        set_rate(self.optimiser, self.plan.training.rate_at(self.steps) * 0.5**self.restarts)
+        self._step.learn(x, target, live)
+        apply_masks(self.net, self.masks)
+        self.steps += 1
+
+    def forget(self) -> None:
+        """Drop what measuring kept for a step that will not be taken."""
+        self._step.forget()
+
+    def grow(self, live: int) -> None:
+        """Double the output slots until `live` fit, keeping everything learned."""
+        slots = self.slots
+        while slots < live:
+            slots *= 2
+        if slots == self.slots:
+            return
+        old, state = self.net, self.optimiser.state_dict()["state"]
+        net = self.plan.build(slots, *self.path, "grown", slots)
+        _copy_into(net, old)
+        grown = [parameter for _, parameter in net.named_parameters()]
+        self.masks = {
+            name: _enlarge(mask, net.get_parameter(name), fill=1)
+            for name, mask in self.masks.items()
+        }
+        self._equip(net, self._draws)
+        self.slots = slots
+        self._restore(
+            {
+                index: {
+                    key: _enlarge(value, grown[index], fill=0) if value.ndim else value
+                    for key, value in entry.items()
+                    if value is not None
+                }
+                for index, entry in state.items()
+            }
+        )
+
+    def restart(self) -> None:
+        """Begin anew with fresh weights and half the rate."""
+        self.restarts += 1
+        self.steps = 0
+        self.masks = {}
+        self._equip(self.plan.build(self.slots, *self.path, "restart", self.restarts))
+
+    def adopt(self, net: nn.Module, masks: dict[str, Tensor], slots: int) -> None:
+        """Go on as this pruned network, inside its masks, with fresh optimiser state."""
+        self.masks = masks
+        self.slots = slots
+        self._equip(net, self._draws)
+
+    def is_finite(self) -> bool:
+        """Say whether every parameter is a number."""
+        return all(bool(torch.isfinite(p).all()) for p in self.net.parameters())
+
+    def state_dict(self) -> State:
+        state = self.optimiser.state_dict()["state"]
+        return {
+            "slots": self.slots,
+            "steps": self.steps,
+            "restarts": self.restarts,
+            "net": dict(self.net.state_dict()),
+            "masks": dict(self.masks),
+            "draws": [] if self._draws is None else list(self._draws.states),
+            "optimiser": {
+                str(index): {key: value for key, value in entry.items() if value is not None}
+                for index, entry in state.items()
+            },
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        if state["slots"] != self.slots:
+            self.slots = state["slots"]
+            self._equip(self.plan.build(self.slots, *self.path))
+        self.steps = state["steps"]
+        self.restarts = state["restarts"]
+        self.net.load_state_dict(state["net"])
+        self.masks = {name: m.to(self.plan.device) for name, m in state["masks"].items()}
+        if self._draws is not None:
+            self._draws.states = [draws.cpu() for draws in state["draws"]]
+        self._restore({int(index): entry for index, entry in state["optimiser"].items()})
+
+    def _equip(self, net: nn.Module, draws: PrivateDraws | None = None) -> None:
+        if draws is None and not self.plan.one_faced:
+            seed = derive(self.plan.seed, *self.path, "draws", self.restarts)
+            draws = PrivateDraws(seed, self.plan.device)
+        self._draws = draws
+        self.net = net
+        self.optimiser = make_optimiser(net, self.plan.training)
+        self._step = EagerStep(net, self.optimiser, self.plan.training.output, draws)
+
+    def _restore(self, state: dict[int, dict[str, Tensor]]) -> None:
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": state, "param_groups": groups})
+
+
+@torch.no_grad()
+def _copy_into(net: nn.Module, old: nn.Module) -> None:
+    """Copy every tensor of `old` into the leading corner of its namesake in `net`."""
+    for name, value in net.state_dict().items():
+        before = old.state_dict()[name]
+        value[tuple(slice(size) for size in before.shape)].copy_(before)
+
+
+def _enlarge(value: Tensor, like: Tensor, fill: int) -> Tensor:
+    grown = torch.full_like(like, fill, dtype=value.dtype, requires_grad=False)
+    grown[tuple(slice(size) for size in value.shape)] = value
+    return grown

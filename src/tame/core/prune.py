@@ -1,0 +1,92 @@
+"""Pruning: zero the smallest weights of a network, then retrain what is left."""
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import prune
+
+from tame.engine.fitting import Recipe, Samples, apply_masks, fit
+from tame.engine.losses import Output
+from tame.types import Progress, silent
+
+PRUNABLE = (nn.Linear, nn.modules.conv._ConvNd)  # noqa: SLF001 (the common base of convolutions)
+
+
+class Pruner(Protocol):
+    """Makes a trained network small, with a sample of its data at hand."""
+
+    memory: int
+    sparsity: float
+
+    def prune(
+        self,
+        net: nn.Module,
+        samples: Samples,
+        output: Output,
+        generator: torch.Generator,
+        progress: Progress = silent,
+    ) -> dict[str, Tensor]:
+        """Prune the network in place and return the masks of what is left."""
+        ...
+
+
+@dataclass(frozen=True)
+class Magnitude:
+    """The paper's: L1, unstructured, global over all weights, in one shot; then retraining.
+
+    `memory` (C_p) is how many samples of each expert are kept to retrain on, `sparsity` the
+    fraction of weights zeroed; biases and norms are left alone.
+    """
+
+    sparsity: float = 0.98
+    memory: int = 1000
+    retraining: Recipe = field(default_factory=Recipe)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sparsity < 1:
+            raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
+
+    def prune(
+        self,
+        net: nn.Module,
+        samples: Samples,
+        output: Output,
+        generator: torch.Generator,
+        progress: Progress = silent,
+    ) -> dict[str, Tensor]:
+        masks = magnitude_masks(net, self.sparsity)
+        apply_masks(net, masks)
+        fit(net, samples, replace(self.retraining, output=output), generator, progress, masks)
+        return masks
+
+
+def magnitude_masks(net: nn.Module, sparsity: float) -> dict[str, Tensor]:
+    """Return boolean masks that keep the largest weights of the whole network.
+
+    >>> net = nn.Sequential(nn.Linear(2, 2, bias=False))
+    >>> _ = net[0].weight.data.copy_(torch.tensor([[0.1, 2.0], [-3.0, 0.2]]))
+    >>> magnitude_masks(net, 0.5)
+    {'0.weight': tensor([[False,  True],
+            [ True, False]])}
+    """
+    weights = {
+        f"{name}.weight".removeprefix("."): module.weight.detach()
+        for name, module in net.named_modules()
+        if isinstance(module, PRUNABLE)
+    }
+    if not weights or sparsity <= 0:
+        return {}
+    flat = torch.cat([weight.flatten() for weight in weights.values()])
+    chosen = prune.L1Unstructured(sparsity).compute_mask(flat, torch.ones_like(flat)).bool()
+    masks = chosen.split([weight.numel() for weight in weights.values()])
+    return {
+        name: mask.view(weight.shape)
+        for (name, weight), mask in zip(weights.items(), masks, strict=True)
+    }
+
+
+def count_nonzero(net: nn.Module) -> int:
+    """Return how many parameters are not zero, biases and norms included."""
+    return sum(int(torch.count_nonzero(p)) for p in net.parameters())

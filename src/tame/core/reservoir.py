@@ -1,0 +1,105 @@
+"""A uniform sample of a stream in fixed memory, whole batches at a time."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tame.engine.randomness import numpy_generator, numpy_state, restore_numpy
+from tame.types import State
+
+KEY_RANGE = 2**63
+
+
+class Reservoir:
+    """Keeps the entries with the largest random keys: every entry ever added is equally likely.
+
+    An entry is a row of one or more tensors, stored as given (images stay uint8). Keys are
+    independent 64-bit integers drawn from the reservoir's own generator and kept with the entries,
+    so that two reservoirs can be merged and a smaller sample is the prefix of the largest keys.
+    Memory is taken once, for `capacity` entries, when the first batch tells their shape.
+
+    >>> reservoir = Reservoir(capacity=3, seed=0)
+    >>> reservoir.add(torch.arange(100), torch.arange(100) % 2)
+    >>> len(reservoir), [column.shape[0] for column in reservoir.columns()]
+    (3, [3, 3])
+    """
+
+    def __init__(self, capacity: int, seed: int) -> None:
+        if capacity < 1:
+            raise ValueError(f"a reservoir holds 1 entry or more, not {capacity}")
+        self.capacity = capacity
+        self.seen = 0
+        self._size = 0
+        self._keys = np.empty(capacity, dtype=np.int64)
+        self._columns: list[Tensor] = []
+        self._generator = numpy_generator(seed)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, *columns: Tensor) -> None:
+        """Offer a batch of entries; the reservoir keeps the share that chance gives it."""
+        count = len(columns[0])
+        if not self._columns:
+            self._columns = [c.new_empty((self.capacity, *c.shape[1:])) for c in columns]
+        keys = self._generator.integers(0, KEY_RANGE, size=count, dtype=np.int64)
+        self.seen += count
+        free = min(self.capacity - self._size, count)
+        if free:
+            self._store(np.arange(self._size, self._size + free), np.arange(free), keys, columns)
+            self._size += free
+        if free < count:
+            self._compete(np.arange(free, count), keys, columns)
+
+    def columns(self) -> list[Tensor]:
+        """Return the kept entries, largest key first (the prefix of any length is uniform too)."""
+        order = torch.from_numpy(np.argsort(-self._keys[: self._size], kind="stable"))
+        return [column[order.to(column.device)] for column in self._columns]
+
+    def keys(self) -> np.ndarray:
+        """Return the kept entries' keys, largest first."""
+        return -np.sort(-self._keys[: self._size], kind="stable")
+
+    def nbytes(self) -> int:
+        """Return the bytes of the kept entries and their keys."""
+        rows = sum(c[: self._size].nbytes for c in self._columns)
+        return rows + self._keys[: self._size].nbytes
+
+    def state_dict(self) -> State:
+        return {
+            "seen": self.seen,
+            "keys": torch.from_numpy(self._keys[: self._size].copy()),
+            "columns": [column[: self._size].clone() for column in self._columns],
+            "generator": numpy_state(self._generator),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.seen = state["seen"]
+        self._size = len(state["keys"])
+        self._keys[: self._size] = state["keys"].cpu().numpy()
+        self._columns = []
+        for kept in state["columns"]:
+            column = kept.new_empty((self.capacity, *kept.shape[1:]))
+            column[: self._size] = kept
+            self._columns.append(column)
+        restore_numpy(self._generator, state["generator"])
+
+    def _compete(self, offered: np.ndarray, keys: np.ndarray, columns: tuple[Tensor, ...]) -> None:
+        rivals = offered[keys[offered] > self._keys.min()]
+        if not len(rivals):
+            return
+        union = np.concatenate([self._keys, keys[rivals]])
+        losers = np.argpartition(union, len(rivals))[: len(rivals)]
+        evicted = losers[losers < self.capacity]
+        rejected = losers[losers >= self.capacity] - self.capacity
+        admitted = np.delete(rivals, rejected)
+        self._store(np.sort(evicted), admitted, keys, columns)
+
+    def _store(
+        self, slots: np.ndarray, rows: np.ndarray, keys: np.ndarray, columns: tuple[Tensor, ...]
+    ) -> None:
+        self._keys[slots] = keys[rows]
+        for kept, offered in zip(self._columns, columns, strict=True):
+            at = torch.from_numpy(slots).to(kept.device)
+            chosen = torch.from_numpy(rows).to(offered.device)
+            kept[at] = offered[chosen].to(kept.device)

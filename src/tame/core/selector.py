@@ -1,0 +1,175 @@
+"""Which expert an unlabelled sample belongs to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+from tame.core.augment import Affine
+from tame.core.inputs import InputStep
+from tame.core.network import Blueprint
+from tame.core.prune import count_nonzero, magnitude_masks
+from tame.core.reservoir import Reservoir
+from tame.core.routers import NearestMean, NetworkRouter, OneExpert
+from tame.engine.fitting import Recipe, Samples, apply_masks, fit
+from tame.engine.randomness import derive, torch_generator
+from tame.nets import resolve
+from tame.types import Progress, State, silent
+
+
+class Selector(Protocol):
+    """Remembers which expert learned from which samples, and routes new samples likewise."""
+
+    def fresh(self, seed: int) -> Self: ...
+    def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None: ...
+    def fit(self, plan: Blueprint, step: InputStep, progress: Progress = silent) -> bool:
+        """Train on what is remembered; return False if nothing changed since the last time."""
+        ...
+
+    def router(self, step: InputStep, owners: Sequence[int]) -> nn.Module:
+        """Return a module that scores each expert (by position in `owners`) for each sample."""
+        ...
+
+    def parameters(self) -> tuple[int, int, int]:
+        """Return the counts (non-zero, by the paper's formula, dense)."""
+        ...
+
+    def nbytes(self) -> tuple[int, int]:
+        """Return the bytes of (model, samples)."""
+        ...
+
+    def samples(self) -> int:
+        """Return how many samples are kept."""
+        ...
+
+    def state_dict(self) -> State: ...
+    def load_state_dict(self, state: State, plan: Blueprint | None) -> None: ...
+
+
+@dataclass
+class NetworkSelector:
+    """A network trained on a uniform sample of the whole stream, each with its expert's id.
+
+    `memory` (C_s) samples are kept; `net` "same" is the experts' own kind. Each fit starts from
+    fresh seeded weights, prunes `sparsity` of them and retrains.
+    """
+
+    net: Any = "same"
+    memory: int = 2500
+    sparsity: float = 0.5
+    training: Recipe = field(
+        default_factory=lambda: Recipe(epochs=60, rate=0.05, weight_decay=5e-4, augment=Affine())
+    )
+    retraining: Recipe = field(
+        default_factory=lambda: Recipe(epochs=20, rate=0.01, augment=Affine())
+    )
+    _seed: int = field(init=False, default=0, repr=False)
+    _reservoir: Reservoir = field(init=False, repr=False)
+    _net: nn.Module | None = field(init=False, default=None, repr=False)
+    _known: list[int] = field(init=False, default_factory=list, repr=False)
+    _fitted: int = field(init=False, default=0, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sparsity < 1:
+            raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
+        self._reservoir = Reservoir(self.memory, 0)
+
+    def fresh(self, seed: int) -> Self:
+        copied = replace(self)
+        copied.reseed(seed)
+        return copied
+
+    def reseed(self, seed: int) -> None:
+        """Start over with an empty memory."""
+        self._seed = seed
+        self._reservoir = Reservoir(self.memory, derive(seed, "selector memory"))
+
+    def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None:
+        self._reservoir.add(raw, slots.int(), torch.full_like(slots, expert, dtype=torch.int32))
+
+    def fit(self, plan: Blueprint, step: InputStep, progress: Progress = silent) -> bool:
+        if self._fitted == self._reservoir.seen:
+            return False
+        raw, _, expert = self._reservoir.columns()
+        known, target = expert.unique(return_inverse=True)
+        self._known = known.tolist()
+        self._fitted = self._reservoir.seen
+        self._net = None
+        if len(known) > 1:
+            self._train(plan, Samples(raw, target, step.prepare, len(known)), progress)
+        return True
+
+    def router(self, step: InputStep, owners: Sequence[int]) -> nn.Module:
+        count = len(owners)
+        if count == 1:
+            return OneExpert(0, 1)
+        late = set(owners) - set(self._known)
+        means = self._means(step, owners) if late or self._net is None else None
+        if self._net is None and means is not None:
+            return means
+        assert self._net is not None  # noqa: S101 (one of the two exists)
+        known = torch.tensor([list(owners).index(i) for i in self._known], device=step.mean.device)
+        return NetworkRouter(self._net, known, count, means)
+
+    def parameters(self) -> tuple[int, int, int]:
+        if self._net is None:
+            return 0, 0, 0
+        dense = sum(p.numel() for p in self._net.parameters())
+        return count_nonzero(self._net), round(dense * (1 - self.sparsity)), dense
+
+    def nbytes(self) -> tuple[int, int]:
+        model = sum(p.nbytes for p in self._net.state_dict().values()) if self._net else 0
+        return model, self._reservoir.nbytes()
+
+    def samples(self) -> int:
+        """Return how many samples are kept."""
+        return len(self._reservoir)
+
+    def state_dict(self) -> State:
+        return {
+            "reservoir": self._reservoir.state_dict(),
+            "net": None if self._net is None else dict(self._net.state_dict()),
+            "known": self._known,
+            "fitted": self._fitted,
+        }
+
+    def load_state_dict(self, state: State, plan: Blueprint | None) -> None:
+        self._reservoir.load_state_dict(state["reservoir"])
+        self._known = state["known"]
+        self._fitted = state["fitted"]
+        self._net = None
+        if state["net"] is not None and plan is not None:
+            self._net = self._build(plan).eval()
+            self._net.load_state_dict(state["net"])
+
+    def _build(self, plan: Blueprint) -> nn.Module:
+        make = plan.make if self.net == "same" else resolve(self.net)
+        return replace(plan, make=make).build(len(self._known), "selector", self._fitted)
+
+    def _train(self, plan: Blueprint, samples: Samples, progress: Progress) -> None:
+        generator = torch_generator(derive(self._seed, "selector", self._fitted), plan.device)
+        net = self._build(plan)
+        fit(net, samples, self.training, generator, _named(progress, "training the selector"))
+        masks = magnitude_masks(net, self.sparsity)
+        if masks:
+            apply_masks(net, masks)
+            say = _named(progress, "retraining the pruned selector")
+            fit(net, samples, self.retraining, generator, say, masks)
+        self._net = net.eval()
+
+    @torch.no_grad()
+    def _means(self, step: InputStep, owners: Sequence[int]) -> NearestMean:
+        raw, slots, expert = self._reservoir.columns()
+        flat = step(raw).flatten(1)
+        pairs, group = torch.stack([expert, slots], 1).unique(dim=0, return_inverse=True)
+        sums = flat.new_zeros(len(pairs), flat.shape[1]).index_add_(0, group, flat)
+        means = sums / torch.bincount(group, minlength=len(pairs)).unsqueeze(1)
+        positions = {owner: position for position, owner in enumerate(owners)}
+        owner = torch.tensor([positions[i] for i in pairs[:, 0].tolist()], device=flat.device)
+        return NearestMean(means, owner, len(owners))
+
+
+def _named(progress: Progress, what: str) -> Progress:
+    return lambda _, done, total: progress(what, done, total)

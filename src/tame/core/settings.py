@@ -1,0 +1,68 @@
+"""What can be set about the learner, as small frozen values."""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tame.config import part
+from tame.core.detectors.deviation import Deviation
+from tame.core.inputs import Inputs
+from tame.core.matcher import FirstMatch
+from tame.core.prune import Magnitude
+from tame.core.routed import HardRouting
+from tame.core.selector import NetworkSelector
+from tame.engine.losses import Output
+from tame.registry import DECISIONS, DETECTORS, MATCHERS, PRUNERS, SELECTORS
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a network learns from the stream, counted in its own steps.
+
+    `warmup` steps rise linearly to `rate`, which falls by the factor `decay` at each milestone.
+    A network whose loss over `patience` steps is no better than constant guessing never learned:
+    it is given fresh weights and half its rate, at most `restarts` times (0: never).
+
+    >>> Training(rate=1.0, warmup=4, milestones=(10,), decay=0.1).rate_at(1)
+    0.5
+    """
+
+    optimiser: Literal["sgd", "adam"] = "sgd"
+    rate: float = 0.02
+    momentum: float = 0.9
+    nesterov: bool = True
+    weight_decay: float = 5e-4
+    warmup: int = 0
+    milestones: tuple[int, ...] = ()
+    decay: float = 0.2
+    output: Output = "logits"
+    patience: int = 100
+    restarts: int = 3
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of a network's own step number."""
+        warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        return float(self.rate * warm * self.decay ** bisect_right(self.milestones, step))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything about a `TAME` learner but its network and seed: one replaceable part a line.
+
+    >>> from tame import Settings, Deviation
+    >>> Settings(detector=Deviation(width=4.0)).detector.width
+    4.0
+    """
+
+    slots: int = 10
+    inputs: Inputs = field(default_factory=Inputs)
+    training: Training = field(default_factory=Training)
+    detector: Any = part(DETECTORS, Deviation)
+    matcher: Any = part(MATCHERS, FirstMatch)
+    selector: Any = part(SELECTORS, NetworkSelector)
+    pruner: Any = part(PRUNERS, Magnitude)
+    decision: Any = part(DECISIONS, HardRouting)
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise ValueError(f"slots is 1 or more, not {self.slots}")

@@ -1,0 +1,62 @@
+"""Notices a network that never learned: it would blind its detector for good."""
+
+import numpy as np
+from torch import Tensor
+
+from tame.engine.losses import Output, guessing_loss
+from tame.types import Reading, State
+
+MARGIN = 0.99
+
+
+class Trial:
+    """Compares the loss over `patience` batches with what constant guessing would cost.
+
+    For logits that is the entropy of the labels seen meanwhile. A network that once did better by
+    more than one per cent has learned, and is not looked at again; nor is one that saw a single
+    label, where there is nothing to tell apart.
+    """
+
+    def __init__(self, patience: int, output: Output) -> None:
+        self.patience = patience
+        self.output: Output = output
+        self.learned = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Start counting anew."""
+        self._batches = 0
+        self._loss = 0.0
+        self._counts = np.zeros(0, dtype=np.int64)
+
+    def add(self, reading: Reading, slots: Tensor, live: int) -> bool:
+        """Take one batch's loss and labels; return True when the network never learned."""
+        if self.learned:
+            return False
+        counts = np.bincount(slots.cpu().numpy(), minlength=live)
+        counts[: len(self._counts)] += self._counts
+        self._counts = counts
+        self._loss += reading.loss
+        self._batches += 1
+        if self._batches < self.patience:
+            return False
+        guess = guessing_loss(self._counts, self.output)
+        single = int((self._counts > 0).sum()) == 1
+        failed = not single and not self._loss / self._batches < MARGIN * guess
+        self.learned = not failed
+        self.reset()
+        return failed
+
+    def state_dict(self) -> State:
+        return {
+            "learned": self.learned,
+            "batches": self._batches,
+            "loss": self._loss,
+            "counts": self._counts.tolist(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.learned = state["learned"]
+        self._batches = state["batches"]
+        self._loss = state["loss"]
+        self._counts = np.array(state["counts"], dtype=np.int64)

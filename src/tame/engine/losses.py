@@ -1,0 +1,56 @@
+"""The loss of a batch under the two output forms, and what constant guessing would cost."""
+
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tame.types import Reading
+
+Output = Literal["logits", "sigmoid"]
+
+
+def sample_losses(outputs: Tensor, target: Tensor, form: Output) -> Tensor:
+    """Return the cross-entropy of each sample.
+
+    `sigmoid` is the paper's form: outputs squashed to (0, 1) and then fed to a softmax. It bounds
+    the loss, and with many absent classes its gradient dies; `logits` is the ordinary form.
+    """
+    scores = torch.sigmoid(outputs) if form == "sigmoid" else outputs
+    return F.cross_entropy(scores, target, reduction="none")
+
+
+def read(losses: Tensor) -> Reading:
+    """Summarise the losses of a batch as floats on the host, in one transfer.
+
+    >>> read(torch.tensor([1.0, 3.0]))
+    Reading(loss=2.0, error=1.0, samples=2)
+    """
+    values = losses.detach().double().cpu().numpy()
+    count = len(values)
+    error = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
+    return Reading(float(values.mean()), error, count)
+
+
+def guessing_loss(counts: np.ndarray, form: Output) -> float:
+    """Return the lowest loss a constant output reaches on labels that occur `counts` times.
+
+    For logits this is the entropy of the labels. Under the sigmoid form it is higher, since
+    absent classes keep a share of the probability.
+
+    >>> round(guessing_loss(np.array([1, 1]), "logits"), 4)
+    0.6931
+    >>> round(guessing_loss(np.array([1, 1] + [0] * 8), "sigmoid"), 4)
+    1.5979
+    """
+    share = counts / counts.sum()
+    if form == "logits":
+        present = share[share > 0]
+        return float(-(present * np.log(present)).sum())
+    scores = np.full(len(share), 0.5)
+    for _ in range(300):  # projected gradient descent on a convex function over a box
+        probability = np.exp(scores) / np.exp(scores).sum()
+        scores = np.clip(scores + share - probability, 0.0, 1.0)
+    return float(np.log(np.exp(scores).sum()) - share @ scores)

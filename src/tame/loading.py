@@ -1,0 +1,45 @@
+"""Loading a saved learner: finds the class to rebuild and puts its state back."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tame import checkpoint
+from tame.config import build
+from tame.errors import CheckpointError
+from tame.registry import METHODS
+from tame.types import NetMaker
+
+
+def load(path: str | Path, net: NetMaker | None = None, device: str = "cpu") -> Any:
+    """Return the learner a file holds; `net` is needed if it was given a net of your own.
+
+    >>> import tempfile, tame
+    >>> learner = tame.TAME(net="mlp")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     learner.save(folder + "/model.tame")
+    ...     tame.load(folder + "/model.tame").seed
+    0
+    """
+    return load_run(path, net, device)[0]
+
+
+def load_run(
+    path: str | Path, net: NetMaker | None = None, device: str = "cpu"
+) -> tuple[Any, dict[str, Any]]:
+    """Return the learner a file holds, and the file's header."""
+    header, state = checkpoint.read(path, torch.device(device))
+    kind = header["net"]
+    if isinstance(kind, dict) and "custom" in kind and net is None:
+        raise CheckpointError(
+            f"{path} uses a net of your own ({kind['custom']}); pass it: load(path, net=...)"
+        )
+    method = METHODS.get(header["method"])
+    settings = build(method.settings_type, header["settings"], "settings")
+    learner = method(net=net or kind, seed=header["seed"], settings=settings, device=device)
+    try:
+        learner.load_state_dict(state)
+    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        raise CheckpointError(f"{path} does not fit {header['method']}: {error}") from error
+    return learner, header

@@ -1,0 +1,1 @@
+"""Reference methods, one file each."""

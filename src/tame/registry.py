@@ -1,0 +1,120 @@
+"""Names for replaceable parts, resolved on first use so that listing them imports nothing."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
+
+from tame.errors import ConfigError, suggest
+
+
+class Entry(NamedTuple):
+    """Where a part lives (`module:attribute`) and what it is, in a line."""
+
+    target: str
+    summary: str = ""
+
+
+class Registry:
+    """A table from name to part; other packages add to it through entry points `tame.<kind>s`.
+
+    >>> NETS.get("lenet").__name__
+    'LeNet'
+    >>> NETS.get("lenett")
+    Traceback (most recent call last):
+    ...
+    tame.errors.ConfigError: no net named 'lenett'; did you mean 'lenet'?
+    """
+
+    def __init__(self, kind: str, table: Mapping[str, Entry]) -> None:
+        self.kind = kind
+        self._table = dict(table)
+        self._plugged = False
+
+    def entries(self) -> dict[str, Entry]:
+        """Return every known name, those of installed plug-ins included."""
+        if not self._plugged:
+            for point in entry_points(group=f"tame.{self.kind}s"):
+                self._table.setdefault(point.name, Entry(point.value, "from another package"))
+            self._plugged = True
+        return self._table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries())
+
+    def get(self, name: str) -> Any:
+        """Import and return the part."""
+        entry = self.entries().get(name)
+        if entry is None:
+            raise ConfigError(f"no {self.kind} named '{name}'{suggest(name, self)}")
+        module, _, attribute = entry.target.partition(":")
+        return getattr(import_module(module), attribute)
+
+    def name_of(self, part: object) -> str:
+        """Return the name a part (its class) is registered under."""
+        target = f"{type(part).__module__}:{type(part).__qualname__}"
+        for name, entry in self.entries().items():
+            if entry.target == target:
+                return name
+        raise ConfigError(f"{target} is not a registered {self.kind}")
+
+
+METHODS = Registry(
+    "method",
+    {
+        "tame": Entry("tame.core.learner:TAME", "detects shifts, recruits experts, routes samples"),
+        "finetune": Entry("tame.methods.finetune:FineTune", "one network, no defence: lower bound"),
+        "joint": Entry(
+            "tame.methods.joint:Joint", "keeps everything, trains on it all: upper bound"
+        ),
+    },
+)
+STREAMS = Registry(
+    "stream",
+    {
+        "split": Entry("tame.streams.split:Split", "classes divided into segments"),
+        "permute": Entry("tame.streams.permute:Permute", "the pixels of each segment reordered"),
+    },
+)
+DATASETS = Registry(
+    "dataset",
+    {
+        "embedded": Entry("tame.streams.embedded:read", "5,000 MNIST images inside the package"),
+    },
+)
+NETS = Registry(
+    "net",
+    {
+        "lenet": Entry("tame.nets.lenet:LeNet", "two convolutions, three linear layers; 61.7K"),
+        "mlp": Entry("tame.nets.mlp:MLP", "fully connected layers on flat inputs"),
+    },
+)
+DETECTORS = Registry(
+    "detector",
+    {
+        "deviation": Entry(
+            "tame.core.detectors.deviation:Deviation",
+            "smoothed loss above mean + width x spread of recent losses (the paper's)",
+        ),
+    },
+)
+MATCHERS = Registry(
+    "matcher",
+    {"first": Entry("tame.core.matcher:FirstMatch", "the first expert that accepts (the paper's)")},
+)
+SELECTORS = Registry(
+    "selector",
+    {"network": Entry("tame.core.selector:NetworkSelector", "a network trained on a reservoir")},
+)
+PRUNERS = Registry(
+    "pruner",
+    {"magnitude": Entry("tame.core.prune:Magnitude", "zero the smallest weights, then retrain")},
+)
+DECISIONS = Registry(
+    "decision",
+    {"hard": Entry("tame.core.routed:HardRouting", "one expert a sample, and its best label")},
+)
+AUGMENTS = Registry(
+    "augment",
+    {"affine": Entry("tame.core.augment:Affine", "random rotation, scale, shear and shift")},
+)

@@ -1,0 +1,1 @@
+"""Streams: data sets cut into segments that nobody announces."""

@@ -1,0 +1,26 @@
+"""A labelled data set in memory, as its files hold it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tame.registry import DATASETS
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Raw inputs and labels, a part to learn from and a part held out."""
+
+    name: str
+    x: Array
+    y: Array
+    held_x: Array
+    held_y: Array
+
+
+def read(name: str) -> Dataset:
+    """Read a registered data set."""
+    found: Dataset = DATASETS.get(name)()
+    return found

@@ -1,0 +1,218 @@
+"""The vocabulary: what flows between streams, learners, detectors and benchmarks.
+
+A `Batch` holds inputs and labels and nothing else. The segment a batch came from is known to the
+stream's `Truth`, which only the benchmarks read: task-agnosticism is held by these types.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Flag, StrEnum, auto
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+ArrayLike = Tensor | np.ndarray[Any, Any]
+NetMaker = Callable[[tuple[int, ...], int], nn.Module]
+When = Literal["ever", "now"]
+State = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some inputs and their labels, exactly as the source holds them.
+
+    >>> Batch([[0.0, 1.0]], [3])
+    Batch(1 x (2,) float32, labels 3)
+    """
+
+    x: Tensor
+    y: Tensor
+
+    def __init__(self, x: Any, y: Any) -> None:
+        object.__setattr__(self, "x", torch.as_tensor(x))
+        object.__setattr__(self, "y", torch.as_tensor(y))
+
+    def __len__(self) -> int:
+        return len(self.x) if self.x.ndim else 0
+
+    def __iter__(self) -> Iterator[Tensor]:
+        yield self.x
+        yield self.y
+
+    def __repr__(self) -> str:
+        labels = ", ".join(str(label) for label in self.y.unique().tolist()[:8])
+        kind = str(self.x.dtype).removeprefix("torch.")
+        return f"Batch({len(self)} x {tuple(self.x.shape[1:])} {kind}, labels {labels})"
+
+
+class Change(StrEnum):
+    """What a learner decided about a batch."""
+
+    NONE = "none"
+    SUSPECTED = "suspected"
+    SWITCHED = "switched"
+    RECRUITED = "recruited"
+    WITHDRAWN = "withdrawn"
+    MERGED = "merged"
+
+
+class Observation(NamedTuple):
+    """What happened to one batch.
+
+    `loss` is that of the expert active when the batch came, before the batch trained anything;
+    `smoothed` is compared with `threshold` (NaN while there is none); `expert` is the one that
+    then learned from the batch; `since` is the step a change is dated to.
+    """
+
+    step: int
+    loss: float
+    smoothed: float
+    threshold: float
+    expert: int
+    change: Change = Change.NONE
+    since: int | None = None
+    restarted: bool = False
+
+
+class Reading(NamedTuple):
+    """One batch as a detector sees it: mean loss, its standard error, how many samples."""
+
+    loss: float
+    error: float = 0.0
+    samples: int = 1
+
+
+class Verdict(NamedTuple):
+    """A detector's answer: was it a shift, and which statistic met which threshold."""
+
+    shift: bool
+    statistic: float
+    threshold: float
+
+
+class Hints(Flag):
+    """What a method must be told beyond the labelled stream. TAME: nothing."""
+
+    NOTHING = 0
+    BOUNDARY = auto()
+    TRAIN_TASK = auto()
+    TEST_TASK = auto()
+    TASK_COUNT = auto()
+    TEST_GROUP = auto()
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a learner weighs: parameters and bytes, counted honestly.
+
+    `nonzero` counts every non-zero parameter that prediction uses, biases and norms included;
+    `paper_count` is the paper's nominal formula (dense parameters times the fraction kept).
+    """
+
+    nonzero: int = 0
+    paper_count: int = 0
+    dense: int = 0
+    model_bytes: int = 0
+    sample_bytes: int = 0
+    training_bytes: int = 0
+    samples: int = 0
+
+
+@dataclass(frozen=True)
+class Consolidation:
+    """What one call of `consolidate` did: which experts it pruned anew, and what is left."""
+
+    experts: int
+    pruned: tuple[int, ...] = ()
+    selector_trained: bool = False
+    sizes: Sizes = field(default_factory=Sizes)
+
+
+class ShiftDetector(Protocol):
+    """Decides, one reading at a time, whether an expert is still seeing its own data."""
+
+    def fresh(self) -> Self: ...
+    def accepts(self, reading: Reading) -> bool:
+        """Say whether the reading would be ordinary; changes nothing."""
+        ...
+
+    def update(self, reading: Reading) -> Verdict:
+        """Judge the reading; one that is a shift enters no baseline."""
+        ...
+
+    def rebase(self, readings: list[Reading]) -> None:
+        """Forget the baseline and take these readings, known to be ordinary, instead."""
+        ...
+
+    def state_dict(self) -> State: ...
+    def load_state_dict(self, state: State) -> None: ...
+
+
+class Progress(Protocol):
+    """Told how far long work has come."""
+
+    def __call__(self, what: str, done: int, total: int) -> None: ...
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Report progress to nobody."""
+
+
+class Learner(Protocol):
+    """Anything that learns from a stream of batches and predicts labels."""
+
+    hints: ClassVar[Hints]
+    unbounded: ClassVar[bool]
+
+    def observe(self, batch: Batch) -> Observation: ...
+    def consolidate(self, progress: Progress = silent) -> Consolidation: ...
+    def predict(self, x: ArrayLike, when: When = "ever") -> Tensor: ...
+    def sizes(self) -> Sizes: ...
+    def state_dict(self) -> State: ...
+    def load_state_dict(self, state: State) -> None: ...
+
+
+@runtime_checkable
+class HasExperts(Protocol):
+    """A learner whose predictions go through experts, so that routing can be measured."""
+
+    @property
+    def expert_ids(self) -> tuple[int, ...]: ...
+    def route(self, x: ArrayLike) -> Tensor: ...
+    def predict_by(self, x: ArrayLike, expert: int) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Samples of one origin that no learner was trained on."""
+
+    origin: int
+    name: str
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What really happened in a stream, for the benchmarks alone.
+
+    `origins[i]` is the distribution segment `i` was drawn from (a return repeats it), `starts[i]`
+    the first batch that holds any of its samples, `names` and `labels` describe each origin.
+    """
+
+    origins: tuple[int, ...]
+    starts: tuple[int, ...]
+    names: Mapping[int, str]
+    labels: Mapping[int, tuple[int, ...]]
+    composition: Callable[[int], Mapping[int, int]]
+
+
+class Stream(Protocol):
+    """A source of batches that can be started at any batch, always with the same content."""
+
+    def __len__(self) -> int: ...
+    def batches(self, start: int = 0) -> Iterator[Batch]: ...
+    def truth(self) -> Truth: ...
+    def held_out(self) -> list[HeldOut]: ...
