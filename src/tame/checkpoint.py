@@ -7,7 +7,6 @@ tensors, named by their path; everything else, and each tensor's memory format, 
 import json
 import os
 import platform
-import tempfile
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from tame.config import dump, dump_part
@@ -71,11 +70,9 @@ def write(path: str | Path, header: Mapping[str, Any], state: State) -> None:
     document = {"format": VERSION, "made_by": environment(), **header, "state": body}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=path.name, suffix=PARTIAL, dir=path.parent)
-        os.close(handle)
-        partial = Path(name)
+        partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
         try:
-            save_file(tensors, partial, {"tame": json.dumps(document, allow_nan=True)})
+            partial.write_bytes(save(tensors, {"tame": json.dumps(document)}))
             _sync(partial)
             partial.replace(path)
             _sync(path.parent)
@@ -86,19 +83,30 @@ def write(path: str | Path, header: Mapping[str, Any], state: State) -> None:
 
 
 def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str, Any], State]:
-    """Return a file's header and state; refuse files that are cut short, foreign or newer."""
+    """Return a file's header and state; refuse files that are cut short, foreign or newer.
+
+    The file is read at once, so a checkpoint written meanwhile cannot mix with this one.
+    """
     path = Path(path)
     if not path.is_file():
         raise CheckpointError(f"there is no file {path}")
     try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            document = _document(path, file.metadata())
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
+        data = path.read_bytes()
+        document = _document(path, data)
+        tensors = {name: tensor.to(device) for name, tensor in load(data).items()}
+        state = _unflatten(document.pop("state"), tensors)
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} is cut short or no checkpoint: {error}") from error
-    state = _unflatten(document.pop("state"), tensors)
-    _warn_about(document["made_by"], path)
     return document, state
+
+
+def warn_if_elsewhere(made_by: Mapping[str, Any], path: str | Path) -> None:
+    """Warn when what bit-for-bit repetition depends on differs from where a file was written."""
+    here = environment()
+    changed = [f"{k} {made_by.get(k)} -> {here[k]}" for k in here if made_by.get(k) != here[k]]
+    if changed:
+        text = f"{path} was written under other conditions ({', '.join(changed)})"
+        warnings.warn(f"{text}; going on may differ in the last bits", stacklevel=3)
 
 
 def environment() -> dict[str, Any]:
@@ -111,8 +119,10 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _document(path: Path, metadata: Mapping[str, str] | None) -> dict[str, Any]:
-    if not metadata or "tame" not in metadata:
+def _document(path: Path, data: bytes) -> dict[str, Any]:
+    length = int.from_bytes(data[:8], "little")
+    metadata = json.loads(data[8 : 8 + length]).get("__metadata__", {})
+    if "tame" not in metadata:
         raise CheckpointError(f"{path} is a safetensors file, but not one of tame's")
     document: dict[str, Any] = json.loads(metadata["tame"])
     if document["format"] > VERSION:
@@ -120,16 +130,6 @@ def _document(path: Path, metadata: Mapping[str, str] | None) -> dict[str, Any]:
             f"{path} has format {document['format']}; this version reads up to {VERSION}: upgrade"
         )
     return document
-
-
-def _warn_about(made_by: Mapping[str, Any], path: Path) -> None:
-    here = environment()
-    changed = [f"{k} {made_by[k]} -> {here[k]}" for k in here if made_by.get(k) != here[k]]
-    if changed:
-        text = ", ".join(changed)
-        warnings.warn(
-            f"{path} was written under: {text}; going on may differ in the last bits", stacklevel=4
-        )
 
 
 def _flatten(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:

@@ -37,11 +37,12 @@ def build(cls: type, table: Mapping[str, Any], where: str = "") -> Any:
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}
     hints = get_type_hints(cls)
     values = {}
-    for key, value in table.items():
+    for key, given in table.items():
         if key not in fields:
             raise ConfigError(f"unknown key '{_join(where, key)}'{suggest(key, fields)}")
         registry = fields[key].metadata.get("registry")
         at = _join(where, key)
+        value = _on_default(fields[key], given)
         values[key] = (
             build_part(registry, value, at) if registry else convert(hints[key], value, at)
         )
@@ -49,6 +50,19 @@ def build(cls: type, table: Mapping[str, Any], where: str = "") -> Any:
         return cls(**values)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{where or cls.__name__}: {error}") from error
+
+
+def _on_default(field: "dataclasses.Field[Any]", given: Any) -> Any:
+    """Complete a table that names only some settings with those of the field's default."""
+    registry = field.metadata.get("registry")
+    if isinstance(given, str) and registry:
+        given = {"name": given}
+    if not isinstance(given, Mapping) or field.default_factory is dataclasses.MISSING:
+        return given
+    default = field.default_factory()
+    if registry:
+        return merge(dump_part(registry, default), given)
+    return merge(dump(default), given) if dataclasses.is_dataclass(default) else given
 
 
 def build_part(registry: Registry, value: Any, where: str) -> Any:

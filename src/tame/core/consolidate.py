@@ -10,7 +10,7 @@ from tame.core.expert import Compact, Expert
 from tame.core.inputs import InputStep
 from tame.core.prune import Pruner
 from tame.engine.fitting import Samples
-from tame.engine.losses import read, sample_losses
+from tame.engine.losses import guessing_loss, read, sample_losses
 from tame.engine.randomness import derive, numpy_generator, torch_generator
 from tame.types import Progress, Reading, silent
 
@@ -24,7 +24,8 @@ def compact(
     """Give the expert an up-to-date pruned copy; return False if it has one (or needs none)."""
     network = expert.network
     fresh = expert.compact is not None and expert.compact.steps == network.steps
-    if expert.is_pruned or fresh or not len(expert.memory):
+    settled = expert.is_pruned or expert.settled == network.steps
+    if settled or fresh or not len(expert.memory):
         return False
     net = copy.deepcopy(network.net)
     (raw, slots), _ = split_memory(expert)
@@ -34,23 +35,29 @@ def compact(
         Samples(raw, slots, step.prepare, live),
         network.plan.training.output,
         torch_generator(seed, network.plan.device),
-        progress,
+        lambda _, done, total: progress(f"pruning expert {expert.id}", done, total),
     )
     expert.compact = Compact(net.eval(), masks, network.slots, network.steps)
     return True
 
 
 def settle(expert: Expert, step: InputStep, live: int) -> None:
-    """Replace an inactive expert by its pruned copy, its detector re-based on held-back samples."""
+    """Replace an inactive expert by its pruned copy, its detector re-based on held-back samples.
+
+    A few held-back samples may all be easy, and then promise more than the expert keeps. So one is
+    added whose loss is that of a guess, as in Laplace's rule of succession.
+    """
     pruned = expert.compact
     if pruned is None:
         return
     expert.network.adopt(pruned.net, dict(pruned.masks), pruned.slots)
-    expert.compact = None
+    expert.compact, expert.settled = None, expert.network.steps
     _, (raw, slots) = split_memory(expert)
+    output = expert.network.plan.training.output
     with torch.no_grad():
         outputs = pruned.net.eval()(step(raw))[:, :live]
-        losses = sample_losses(outputs, slots, expert.network.plan.training.output)
+        losses = sample_losses(outputs, slots, output)
+    losses = torch.cat([losses, losses.new_tensor([guessing_loss(expert.counts, output)])])
     seed = derive(expert.network.plan.seed, "rebase", expert.id, expert.network.steps)
     expert.detector.rebase(bootstrap(losses, expert.batch, seed))
 
@@ -64,8 +71,8 @@ def split_memory(expert: Expert) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, T
     raw, slots = expert.memory.columns()
     slots = slots.long()
     held = max(1, len(raw) // HELD_BACK)
-    flat = raw.flatten(1).cpu().numpy()
-    rows = np.ascontiguousarray(flat).view(f"V{flat.dtype.itemsize * flat.shape[1]}").ravel()
+    flat = raw.flatten(1).contiguous().view(torch.uint8).cpu().numpy()
+    rows = flat.view(f"V{flat.shape[1]}").ravel()
     keep = torch.from_numpy(~np.isin(rows, rows[:held])).to(raw.device)
     if not keep.any():
         keep = torch.ones_like(keep)

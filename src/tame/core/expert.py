@@ -47,6 +47,7 @@ class Expert:
         self.counts = np.zeros(0, dtype=np.int64)
         self.batch = 1
         self.compact: Compact | None = None
+        self.settled = -1  # the step at which its pruned form took its place
         self.augment = settings.inputs.augment
         seed = derive(plan.seed, "augment", number)
         self.draws = torch_generator(seed, plan.device)
@@ -89,7 +90,7 @@ class Expert:
         self.network.restart()
         self.detector = self.detector.fresh()
         self.trial.reset()
-        self.compact = None
+        self.compact, self.settled = None, -1
 
     @property
     def answers(self) -> nn.Module:
@@ -113,6 +114,7 @@ class Expert:
             "trial": self.trial.state_dict(),
             "counts": self.counts.tolist(),
             "batch": self.batch,
+            "settled": self.settled,
             "draws": self.draws.get_state(),
             "compact": None
             if compact is None
@@ -131,6 +133,7 @@ class Expert:
         self.trial.load_state_dict(state["trial"])
         self.counts = np.array(state["counts"], dtype=np.int64)
         self.batch = state["batch"]
+        self.settled = state["settled"]
         self.draws.set_state(state["draws"].cpu())
         self.compact = None
         if state["compact"] is not None:

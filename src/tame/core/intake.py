@@ -44,7 +44,7 @@ class Intake:
 
     def check_inputs(self, x: ArrayLike) -> Tensor:
         """Return inputs on the learner's device, or say what is wrong with them."""
-        x = torch.as_tensor(x)
+        x = torch.as_tensor(x).detach()
         if x.dtype not in NUMBERS:
             raise InputError(f"x is {_name(x.dtype)}; it must be uint8 or floating point")
         if x.ndim < 2:  # noqa: PLR2004 (count, and at least one feature dimension)

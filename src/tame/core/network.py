@@ -164,7 +164,8 @@ class Network:
 
     def _restore(self, state: dict[int, dict[str, Tensor]]) -> None:
         groups = self.optimiser.state_dict()["param_groups"]
-        self.optimiser.load_state_dict({"state": state, "param_groups": groups})
+        own = {i: {k: v.clone() for k, v in entry.items()} for i, entry in state.items()}
+        self.optimiser.load_state_dict({"state": own, "param_groups": groups})
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import prune
 
+from tame.core.augment import Affine
 from tame.engine.fitting import Recipe, Samples, apply_masks, fit
 from tame.engine.losses import Output
 from tame.types import Progress, silent
@@ -42,7 +43,7 @@ class Magnitude:
 
     sparsity: float = 0.98
     memory: int = 1000
-    retraining: Recipe = field(default_factory=Recipe)
+    retraining: Recipe = field(default_factory=lambda: Recipe(rate=0.02, augment=Affine()))
 
     def __post_init__(self) -> None:
         if not 0 <= self.sparsity < 1:

@@ -66,7 +66,7 @@ class NetworkSelector:
         default_factory=lambda: Recipe(epochs=20, rate=0.01, augment=Affine())
     )
     _seed: int = field(init=False, default=0, repr=False)
-    _reservoir: Reservoir = field(init=False, repr=False)
+    _reservoir: Reservoir = field(init=False, repr=False, compare=False)
     _net: nn.Module | None = field(init=False, default=None, repr=False)
     _known: list[int] = field(init=False, default_factory=list, repr=False)
     _fitted: int = field(init=False, default=0, repr=False)
@@ -155,7 +155,7 @@ class NetworkSelector:
         masks = magnitude_masks(net, self.sparsity)
         if masks:
             apply_masks(net, masks)
-            say = _named(progress, "retraining the pruned selector")
+            say = _named(progress, "pruning the selector")
             fit(net, samples, self.retraining, generator, say, masks)
         self._net = net.eval()
 

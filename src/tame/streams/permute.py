@@ -1,6 +1,6 @@
 """The same images in every segment, their pixels reordered each time; labels stay."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tame.streams.segments import Course, Origin, SegmentedStream
 
 
 @dataclass(frozen=True)
-class Permute:
+class Permute(Course):
     """The first segment shows the images as they are, each further one permutes all pixels.
 
     >>> Permute(segments=3).open(seed=0).truth().names
@@ -19,7 +19,6 @@ class Permute:
 
     data: str = "embedded"
     segments: int = 5
-    course: Course = field(default_factory=Course)
 
     def open(self, seed: int) -> SegmentedStream:
         """Return the stream of this seed."""
@@ -30,4 +29,4 @@ class Permute:
         for number in range(1, self.segments):
             pixels = numpy_generator(derive(seed, "pixels", number)).permutation(size)
             origins.append(Origin(f"permutation {number}", train, held, pixels))
-        return SegmentedStream(data, origins, self.course, seed)
+        return SegmentedStream(data, origins, self, seed)

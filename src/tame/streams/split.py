@@ -1,6 +1,6 @@
 """A data set's classes divided into segments: five pairs of digits, say."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,17 +10,16 @@ from tame.streams.segments import Course, Origin, SegmentedStream
 
 
 @dataclass(frozen=True)
-class Split:
+class Split(Course):
     """Each segment shows `classes` classes of a data set and no others.
 
-    >>> stream = Split(course=Course(order=(0, 1, 0))).open(seed=0)
+    >>> stream = Split(order=(0, 1, 0)).open(seed=0)
     >>> len(stream), stream.truth().names
     (75, {0: '0, 1', 1: '2, 3'})
     """
 
     data: str = "embedded"
     classes: int = 2
-    course: Course = field(default_factory=Course)
 
     def open(self, seed: int) -> SegmentedStream:
         """Return the stream of this seed."""
@@ -37,4 +36,4 @@ class Split:
             )
             for group in groups
         ]
-        return SegmentedStream(data, origins, self.course, seed)
+        return SegmentedStream(data, origins, self, seed)

@@ -1,1 +1,0 @@
-"""Long measurements, kept out of the tests."""

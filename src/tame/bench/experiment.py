@@ -1,0 +1,116 @@
+"""One experiment, fully resolved: which method, stream, network and settings, from a preset on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tame.bench.presets import DEFAULT_PRESET, read_preset
+from tame.config import assignment, build, build_part, dump, dump_part, merge, to_toml
+from tame.errors import ConfigError, suggest
+from tame.registry import METHODS, NETS, STREAMS
+from tame.types import Stream
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a run is kept and computed.
+
+    A checkpoint is written every `checkpoint_seconds`. `threads` is how many CPU threads compute
+    (0: as torch decides); results repeat bit for bit only under the same number.
+    """
+
+    checkpoint_seconds: float = 10.0
+    threads: int = 0
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A method on a stream; `resolve` makes one, `table` spells every value out."""
+
+    preset: str
+    method: str
+    seed: int
+    device: str
+    deterministic: bool
+    net: Any
+    settings: Any
+    stream: Any
+    run: RunSettings = field(default_factory=RunSettings)
+
+    def learner(self) -> Any:
+        """Return a learner that has seen nothing yet."""
+        return METHODS.get(self.method)(
+            net=self.net, seed=self.seed, settings=self.settings, device=self.device
+        )
+
+    def open_stream(self) -> Stream:
+        """Return the stream of this experiment's seed."""
+        opened: Stream = self.stream.open(self.seed)
+        return opened
+
+    def table(self) -> dict[str, Any]:
+        """Return everything resolved, as written to `run.toml`."""
+        return {
+            "preset": self.preset,
+            "method": self.method,
+            "seed": self.seed,
+            "device": self.device,
+            "deterministic": self.deterministic,
+            "net": self.net,
+            "stream": dump_part(STREAMS, self.stream),
+            "run": dump(self.run),
+            **dump(self.settings),
+        }
+
+    def to_toml(self) -> str:
+        """Return the table as text that `resolve` reads back."""
+        return to_toml(self.table())
+
+
+def resolve(preset: str | None = None, changes: Sequence[dict[str, Any]] = ()) -> Experiment:
+    """Return the experiment a preset (or a TOML file) and changes on top of it describe.
+
+    >>> resolve("embedded-split", [{"seed": 3}]).seed
+    3
+    """
+    name = preset or DEFAULT_PRESET
+    table = read_preset(name)
+    for change in changes:
+        table = merge(table, change)
+    return from_table(table, name)
+
+
+def from_table(table: dict[str, Any], name: str) -> Experiment:
+    """Build an experiment from a table, refusing keys that mean nothing."""
+    table = {"preset": name, "method": "tame", **table}
+    method = METHODS.get(table["method"])
+    own = {f.name for f in fields(Experiment)} - {"settings"}
+    rest = {key: value for key, value in table.items() if key not in own}
+    known = {f.name for f in fields(method.settings_type)}
+    for key in rest:
+        if key not in known:
+            raise ConfigError(f"unknown key '{key}'{suggest(key, known | own)}")
+    build_part(NETS, table.get("net", "lenet"), "net")  # refuses a bad net now, not on first use
+    return Experiment(
+        preset=table["preset"],
+        method=table["method"],
+        seed=_whole(table.get("seed", 0), "seed"),
+        device=str(table.get("device", "cpu")),
+        deterministic=bool(table.get("deterministic", False)),
+        net=table.get("net", "lenet"),
+        settings=build(method.settings_type, rest),
+        stream=build_part(STREAMS, table.get("stream", {"name": "split"}), "stream"),
+        run=build(RunSettings, table.get("run", {}), "run"),
+    )
+
+
+def changes_from(assignments: Sequence[str], **given: Any) -> list[dict[str, Any]]:
+    """Return the changes a command line asks for: `--set` texts, then options that were given."""
+    changes = [assignment(text) for text in assignments]
+    return [*changes, {key: value for key, value in given.items() if value is not None}]
+
+
+def _whole(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigError(f"'{name}' is a whole number, 0 or more, not {value!r}")
+    return value

@@ -1,0 +1,122 @@
+"""What a run is measured by; every definition is one function."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tame.types import HasExperts, HeldOut, Learner, Truth
+
+ALARMS = ("switched", "recruited")
+
+
+def detection(truth: Truth, alarms: Sequence[int]) -> dict[str, Any]:
+    """Compare alarm steps with the true changes.
+
+    The first alarm inside a segment belongs to its start; its delay counts batches from the first
+    batch that holds any of the segment's samples. Every other alarm is false, and so is any in a
+    segment that continues the distribution before it.
+    """
+    delays, missed, matched = [], 0, 0
+    ends = [*truth.starts[1:], None]
+    for place, (start, end) in enumerate(zip(truth.starts, ends, strict=True)):
+        changed = place > 0 and truth.origins[place] != truth.origins[place - 1]
+        inside = [step for step in alarms if step >= start and (end is None or step < end)]
+        if changed and inside:
+            delays.append(inside[0] - start)
+            matched += 1
+        missed += changed and not inside
+    return {"delays": delays, "false_alarms": len(alarms) - matched, "missed": missed}
+
+
+def teaching(truth: Truth, experts: Sequence[int]) -> dict[int, Counter[int]]:
+    """Return how many samples of each origin each expert learned; `experts[i]` is step i's."""
+    taught: dict[int, Counter[int]] = defaultdict(Counter)
+    for step, expert in enumerate(experts):
+        taught[expert].update(truth.composition(step))
+    return taught
+
+
+def stands_for(truth: Truth, taught: Mapping[int, Counter[int]]) -> dict[int, int]:
+    """Return the origin each expert stands for: what taught it most, ties to the earlier."""
+    first = {origin: truth.origins.index(origin) for origin in set(truth.origins)}
+    return {
+        expert: min(counts, key=lambda origin: (-counts[origin], first[origin]))
+        for expert, counts in taught.items()
+    }
+
+
+def local_indices(truth: Truth) -> dict[int, int]:
+    """Return each label's index within its segment; labels that segments share stay as they are."""
+    every = [label for labels in truth.labels.values() for label in labels]
+    if len(set(every)) < len(every):
+        return {label: label for label in every}
+    return {label: index for labels in truth.labels.values() for index, label in enumerate(labels)}
+
+
+def evaluate(
+    learner: Learner, truth: Truth, held: Sequence[HeldOut], stands: Mapping[int, int]
+) -> list[dict[str, Any]]:
+    """Measure a learner on the held-out samples of each origin."""
+    local = local_indices(truth)
+    return [_measure(learner, part, local, stands) for part in held]
+
+
+def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return unweighted means over segments, and `pooled`: strict over all samples."""
+    total = sum(row["samples"] for row in rows)
+    pooled = sum(row["strict"] * row["samples"] for row in rows) / total
+    return {
+        "strict": _mean([row["strict"] for row in rows]),
+        "within_segment": _mean([row["within_segment"] for row in rows]),
+        "oracle": _mean([row["oracle"] for row in rows]),
+        "pooled": pooled,
+    }
+
+
+def _measure(
+    learner: Learner, part: HeldOut, local: Mapping[int, int], stands: Mapping[int, int]
+) -> dict[str, Any]:
+    answers = learner.predict(part.x).cpu()
+    row: dict[str, Any] = {
+        "origin": part.origin,
+        "name": part.name,
+        "samples": len(part.y),
+        "strict": _share(answers == part.y),
+        "within_segment": _share(_localised(answers, local) == _localised(part.y, local)),
+        "oracle": None,
+        "selector": None,
+        "routed": {},
+    }
+    if isinstance(learner, HasExperts):
+        row |= _routing(learner, part, [e for e, origin in stands.items() if origin == part.origin])
+    return row
+
+
+def _routing(learner: HasExperts, part: HeldOut, own: Sequence[int]) -> dict[str, Any]:
+    """Several experts may stand for one origin: the oracle takes the first, routing any of them."""
+    routed = learner.route(part.x).cpu()
+    counts = Counter(routed.tolist())
+    oracle = 0.0
+    if own:
+        oracle = _share(learner.predict_by(part.x, min(own)).cpu() == part.y)
+    return {
+        "oracle": oracle,
+        "selector": _share(torch.isin(routed, torch.tensor(own, dtype=routed.dtype))),
+        "routed": {str(expert): counts[expert] for expert in sorted(counts)},
+    }
+
+
+def _localised(labels: Tensor, local: Mapping[int, int]) -> Tensor:
+    return torch.tensor([local.get(label, -1) for label in labels.tolist()])
+
+
+def _share(right: Tensor) -> float:
+    return float(right.double().mean())
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

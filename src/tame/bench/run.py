@@ -1,0 +1,253 @@
+"""Running one experiment: stream, consolidate, evaluate; killed at any moment, it can go on."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from tame.bench.experiment import Experiment, from_table
+from tame.bench.machine import hardware, versions
+from tame.bench.metrics import ALARMS, detection, evaluate, stands_for, summarise, teaching
+from tame.bench.report import write_report
+from tame.bench.store import EventLog, RunFolder, write_text
+from tame.checkpoint import save_learner
+from tame.config import merge
+from tame.errors import RunError
+from tame.loading import load_run
+from tame.types import Observation, Stream
+
+PHASES = ("stream", "consolidate", "evaluate")
+
+
+class Watcher(Protocol):
+    """Shown what happens while it happens."""
+
+    def phase(self, name: str, total: int, done: int) -> None: ...
+    def step(self, seen: Observation) -> None: ...
+    def progress(self, what: str, done: int, total: int) -> None: ...
+    def stop_asked(self) -> bool: ...
+
+
+class Unwatched:
+    """Nobody is watching, nobody stops it."""
+
+    def phase(self, name: str, total: int, done: int) -> None: ...
+    def step(self, seen: Observation) -> None: ...
+    def progress(self, what: str, done: int, total: int) -> None: ...
+    def stop_asked(self) -> bool:
+        return False
+
+
+class StopRequestedError(RunError):
+    """The run was asked to stop and can go on later."""
+
+
+@dataclass
+class Position:
+    """Where a run stands: its phase, the next batch, the length of its events, seconds spent."""
+
+    phase: str = "stream"
+    step: int = 0
+    events: int = 0
+    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data of constant length: times must not change the size of the file."""
+        seconds = {name: f"{spent:014.4f}" for name, spent in self.seconds.items()}
+        return {"phase": self.phase, "step": self.step, "events": self.events, "seconds": seconds}
+
+    @classmethod
+    def from_json(cls, kept: dict[str, Any]) -> "Position":
+        """Read back what `to_json` returned."""
+        seconds = {name: float(spent) for name, spent in kept["seconds"].items()}
+        return cls(kept["phase"], kept["step"], kept["events"], seconds)
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Add the time spent inside to a phase's."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] += time.perf_counter() - begun
+
+
+class Run:
+    """One experiment in one folder."""
+
+    def __init__(self, experiment: Experiment, folder: RunFolder, watcher: Watcher) -> None:
+        self.experiment = experiment
+        self.folder = folder
+        self.watcher = watcher
+        self.learner = experiment.learner()
+        self.position = Position()
+
+    def restore(self) -> None:
+        """Go back to the last checkpoint, if there is one."""
+        self.folder.sweep()
+        if self.folder.model.exists():
+            self.learner, header = load_run(self.folder.model, device=self.experiment.device)
+            self.position = Position.from_json(header["run"])
+
+    def complete(self) -> dict[str, Any]:
+        """Do what is left of stream, consolidation and evaluation; return the result."""
+        stream = self.experiment.open_stream()
+        if self.position.phase == "stream":
+            self._learn(stream)
+        if self.position.phase == "consolidate":
+            self._consolidate()
+        result = self._evaluate(stream)
+        write_text(self.folder.result, json.dumps(result, indent=1) + "\n")
+        write_report(self.folder.path)
+        return result
+
+    def _learn(self, stream: Stream) -> None:
+        self.watcher.phase("stream", len(stream), self.position.step)
+        saved = time.monotonic()
+        with EventLog(self.folder.events, self.position.events) as log:
+            for batch in stream.batches(self.position.step):
+                with self.position.timed("stream"):
+                    seen = self.learner.observe(batch)
+                self.position.step += 1
+                log.add(seen)
+                self.watcher.step(seen)
+                if self.watcher.stop_asked():
+                    self._checkpoint(log)
+                    raise StopRequestedError(
+                        f"stopped after batch {self.position.step} of {len(stream)}"
+                    )
+                if time.monotonic() - saved > self.experiment.run.checkpoint_seconds:
+                    self._checkpoint(log)
+                    saved = time.monotonic()
+            self.position.phase = "consolidate"
+            self._checkpoint(log)
+
+    def _consolidate(self) -> None:
+        self.watcher.phase("consolidate", 0, 0)
+        with self.position.timed("consolidate"):
+            self.learner.consolidate(self.watcher.progress)
+        self.position.phase = "evaluate"
+        save_learner(self.learner, self.folder.model, self.position.to_json())
+
+    def _checkpoint(self, log: EventLog) -> None:
+        self.position.events = log.settle()
+        save_learner(self.learner, self.folder.model, self.position.to_json())
+
+    def _evaluate(self, stream: Stream) -> dict[str, Any]:
+        self.watcher.phase("evaluate", 0, 0)
+        events = list(self.folder.read_events())
+        truth = stream.truth()
+        shifts = [
+            {key: event[key] for key in ("step", "change", "expert", "since")}
+            for event in events
+            if event["change"] != "none"
+        ]
+        alarms = [shift["step"] for shift in shifts if shift["change"] in ALARMS]
+        taught = teaching(truth, [event["expert"] for event in events])
+        stands = stands_for(truth, taught)
+        with self.position.timed("evaluate"):
+            rows = evaluate(self.learner, truth, stream.held_out(), stands)
+        selector = [row["selector"] for row in rows if row["selector"] is not None]
+        places = zip(truth.origins, truth.starts, strict=True)
+        return {
+            **self._heading(),
+            "accuracy": summarise(rows),
+            "selector_accuracy": sum(selector) / len(selector) if selector else None,
+            "per_segment": rows,
+            "experts": len(getattr(self.learner, "expert_ids", ())),
+            "expert_table": [
+                {"id": expert, "stands_for": stands[expert], "samples": taught[expert].total()}
+                for expert in sorted(taught)
+            ],
+            "segments": [
+                {"origin": origin, "name": truth.names[origin], "start": start}
+                for origin, start in places
+            ],
+            "shifts": shifts,
+            "detection": detection(truth, alarms),
+            "restarts": sum(event["restarted"] for event in events),
+            "samples": sum(counts.total() for counts in taught.values()),
+            **self._weight(),
+        }
+
+    def _heading(self) -> dict[str, Any]:
+        experiment, table = self.experiment, self.experiment.table()
+        return {
+            "format": 1,
+            "method": experiment.method,
+            "stream": table["stream"],
+            "preset": experiment.preset,
+            "seed": experiment.seed,
+            "hints": [hint.name for hint in self.learner.hints],
+        }
+
+    def _weight(self) -> dict[str, Any]:
+        sizes = self.learner.sizes()
+        return {
+            "parameters": {
+                "nonzero": sizes.nonzero,
+                "paper_count": sizes.paper_count,
+                "dense": sizes.dense,
+            },
+            "bytes": {
+                "model": sizes.model_bytes,
+                "samples": sizes.sample_bytes,
+                "training_state": sizes.training_bytes,
+                "file": self.folder.model.stat().st_size,
+            },
+            "samples_kept": sizes.samples,
+            "seconds": {name: round(spent, 3) for name, spent in self.position.seconds.items()},
+            "versions": versions(),
+            "hardware": hardware(self.experiment.device),
+        }
+
+
+def start(
+    experiment: Experiment, folder: str | Path, watcher: Watcher, *, overwrite: bool = False
+) -> dict[str, Any]:
+    """Run an experiment from the beginning in a folder of its own."""
+    run = Run(experiment, RunFolder(folder), watcher)
+    prepare(experiment)
+    run.folder.create(experiment.to_toml(), overwrite=overwrite)
+    return run.complete()
+
+
+def resume(folder: str | Path, changes: list[dict[str, Any]], watcher: Watcher) -> dict[str, Any]:
+    """Go on with the run a folder holds; changes that contradict it are refused."""
+    place = RunFolder(folder)
+    experiment = read_experiment(place)
+    for change in changes:
+        if from_table(merge(experiment.table(), change), experiment.preset) != experiment:
+            raise RunError(f"{place.path} holds a run with other settings than {change}")
+    prepare(experiment)
+    run = Run(experiment, place, watcher)
+    run.restore()
+    return run.complete()
+
+
+def read_experiment(folder: RunFolder) -> Experiment:
+    """Return the experiment a folder's `run.toml` describes."""
+    import tomllib
+
+    if not folder.config.exists():
+        raise RunError(f"{folder.path} holds no run to resume (no {folder.config.name})")
+    try:
+        table = tomllib.loads(folder.config.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise RunError(f"{folder.config} cannot be read: {error}") from error
+    return from_table(table, table.get("preset", ""))
+
+
+def prepare(experiment: Experiment) -> None:
+    """Ask torch for what the experiment needs of it."""
+    if experiment.device.startswith("cuda") and not torch.cuda.is_available():
+        raise RunError(f"device {experiment.device} asked for, but this torch sees no GPU")
+    if experiment.run.threads:
+        torch.set_num_threads(experiment.run.threads)
+    if experiment.deterministic:
+        torch.use_deterministic_algorithms(mode=True)

@@ -1,0 +1,34 @@
+"""The command line: `tame run`, `list`, `report`, `predict`, `inspect`."""
+
+import sys
+
+import typer
+
+from tame.cli.inspect import inspect
+from tame.cli.list import list_parts
+from tame.cli.predict import predict
+from tame.cli.report import report
+from tame.cli.run import run
+from tame.errors import TameError
+
+app = typer.Typer(
+    name="tame",
+    help="Learn from a labelled stream whose distribution changes without notice.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run)
+app.command("list")(list_parts)
+app.command("report")(report)
+app.command("predict")(predict)
+app.command("inspect")(inspect)
+
+
+def main() -> None:
+    """Run the command line; what the package refuses is said in a line, without a traceback."""
+    try:
+        app()
+    except TameError as error:
+        typer.secho(f"tame: {error}", fg="red", err=True)
+        sys.exit(2)

@@ -1,0 +1,44 @@
+"""`tame list`: every part and preset by name; imports none of them."""
+
+from typing import Annotated
+
+import typer
+
+from tame import registry
+from tame.errors import ConfigError, suggest
+
+KINDS = {
+    "methods": registry.METHODS,
+    "streams": registry.STREAMS,
+    "datasets": registry.DATASETS,
+    "nets": registry.NETS,
+    "detectors": registry.DETECTORS,
+    "matchers": registry.MATCHERS,
+    "selectors": registry.SELECTORS,
+    "pruners": registry.PRUNERS,
+    "decisions": registry.DECISIONS,
+    "augments": registry.AUGMENTS,
+}
+
+
+def list_parts(
+    kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)} or presets; all if none")] = "",
+) -> None:
+    """List what can be named in a preset or with --set."""
+    known = [*KINDS, "presets"]
+    if kind and kind not in known:
+        raise ConfigError(f"nothing called '{kind}' to list{suggest(kind, known)}")
+    for name in [kind] if kind else known:
+        typer.secho(name, bold=True)
+        rows = _rows(name)
+        width = max(len(row) for row, _ in rows)
+        for row, summary in rows:
+            typer.echo(f"  {row:<{width}}  {summary}")
+
+
+def _rows(kind: str) -> list[tuple[str, str]]:
+    if kind == "presets":
+        from tame.bench.presets import presets, summary
+
+        return [(name, summary(file)) for name, file in presets()]
+    return [(name, entry.summary) for name, entry in KINDS[kind].entries().items()]

@@ -1,0 +1,82 @@
+"""The live view of a run: progress, loss against threshold, the active expert, changes."""
+
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from tame.types import Change, Observation
+
+
+class LiveView:
+    """Shows a run in the terminal, and turns Ctrl-C into a request to stop at a safe place."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console()
+        self._bars = Progress(
+            TextColumn("{task.description:<24}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            TextColumn("{task.fields[note]}"),
+            console=self.console,
+        )
+        self._bar: TaskID | None = None
+        self._what = ""
+        self._phase = ""
+        self._stop = False
+        self._before: Any = None
+
+    def __enter__(self) -> Self:
+        self._before = {
+            number: signal.signal(number, self._on_signal)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def phase(self, name: str, total: int, done: int) -> None:
+        """Begin a phase of the run."""
+        self._phase = name
+        if name == "stream":
+            self._bar = self._bars.add_task("stream", total=total, completed=done, note="")
+
+    def step(self, seen: Observation) -> None:
+        """Show one observation; a change stays on the screen."""
+        note = f"loss {seen.smoothed:.3f} < {seen.threshold:.3f}  expert {seen.expert}"
+        if seen.change is not Change.NONE:
+            self.console.print(
+                f"batch {seen.step}: smoothed loss {seen.smoothed:.3f} over {seen.threshold:.3f}: "
+                f"[bold]{seen.change} expert {seen.expert}[/bold]"
+            )
+        if seen.restarted:
+            self.console.print(f"batch {seen.step}: expert {seen.expert} never learned, restarted")
+        if self._bar is not None:
+            self._bars.update(self._bar, advance=1, note=note)
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Show how far consolidation has come."""
+        if what != self._what or self._bar is None:
+            self._what = what
+            self._bar = self._bars.add_task(what, total=total, note="")
+        self._bars.update(self._bar, completed=done, total=total)
+
+    def stop_asked(self) -> bool:
+        """Say whether somebody pressed Ctrl-C."""
+        return self._stop
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 (signal's)
+        if self._phase != "stream" or self._stop:
+            raise KeyboardInterrupt
+        self._stop = True

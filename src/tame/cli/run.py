@@ -1,0 +1,51 @@
+"""`tame run`: one experiment, shown while it happens."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(  # noqa: PLR0913 (one argument an option)
+    preset: Annotated[str, typer.Argument(help="a preset's name or a TOML file")] = "",
+    out: Annotated[Path | None, typer.Option(help="the run's folder")] = None,
+    seed: Annotated[int | None, typer.Option(help="fixes every draw")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="change a setting: detector.width=4")
+    ] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda")] = None,
+    *,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="drop the run in --out")] = False,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="only repeatable GPU operations")
+    ] = False,
+) -> None:
+    """Learn from a stream, consolidate, evaluate, and draw what happened.
+
+    With no preset: five pairs of digits from the embedded images.
+    """
+    from tame.bench.experiment import changes_from, resolve
+    from tame.bench.run import StopRequestedError, start
+    from tame.bench.run import resume as go_on
+    from tame.cli.live import LiveView
+    from tame.cli.summary import show_result
+
+    asked = changes_from(
+        changes or [], seed=seed, device=device, deterministic=deterministic or None
+    )
+    experiment = resolve(preset or None, asked)
+    folder = out or Path("runs") / f"{Path(experiment.preset).stem}-seed{experiment.seed}"
+    view = LiveView()
+    try:
+        with view:
+            if resume:
+                result = go_on(folder, [{"preset": preset}, *asked] if preset else asked, view)
+            else:
+                result = start(experiment, folder, view, overwrite=overwrite)
+    except (StopRequestedError, KeyboardInterrupt) as stop:
+        typer.echo(f"{stop or 'stopped while consolidating'}; nothing is lost")
+        typer.echo(f"go on with: tame run --out {folder} --resume")
+        raise typer.Exit(130) from stop
+    show_result(result)
+    typer.echo(f"report: {folder / 'report.html'}")

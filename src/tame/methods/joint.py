@@ -1,0 +1,140 @@
+"""Joint training: keeps every sample and trains on all of them at once. The upper bound."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tame.checkpoint import save_learner
+from tame.engine.fitting import Recipe, Samples, fit
+from tame.engine.randomness import derive, torch_generator
+from tame.methods.single import SingleNetwork, SingleSettings, label_hash
+from tame.types import (
+    ArrayLike,
+    Batch,
+    Consolidation,
+    Hints,
+    NetMaker,
+    Observation,
+    Progress,
+    Sizes,
+    State,
+    When,
+    silent,
+)
+
+
+@dataclass(frozen=True)
+class JointSettings(SingleSettings):
+    """A single network's settings, and how it is trained on everything at the end."""
+
+    recipe: Recipe = field(default_factory=lambda: Recipe(epochs=20, rate=0.05, weight_decay=5e-4))
+
+
+class Joint:
+    """Stores each distinct sample once; `consolidate` trains a fresh network on them all.
+
+    Until then it answers like plain fine-tuning. Its memory grows with the stream.
+
+    >>> learner = Joint(net="mlp")
+    >>> for _ in range(2):
+    ...     _ = learner.observe(Batch([[0.0, 1.0], [1.0, 0.0]], [5, 6]))
+    >>> learner.sizes().samples
+    2
+    """
+
+    hints: ClassVar[Hints] = Hints.NOTHING
+    unbounded: ClassVar[bool] = True
+    settings_type: ClassVar[type] = JointSettings
+
+    def __init__(
+        self,
+        net: str | Mapping[str, Any] | NetMaker = "lenet",
+        seed: int = 0,
+        settings: JointSettings | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.net = net
+        self.seed = seed
+        self.settings = settings or JointSettings()
+        self.device = torch.device(device)
+        self._single = SingleNetwork(net, seed, self.settings, self.device)
+        self._store: list[tuple[Tensor, Tensor]] = []
+        self._hashes = np.empty(0, dtype=np.uint64)
+        self._joint: nn.Module | None = None
+        self._fitted = (0, 0)
+
+    def observe(self, batch: Batch) -> Observation:
+        step = self._single.steps
+        lesson = self._single.admit(batch)
+        reading = self._single.learn(lesson)
+        self._keep(lesson.raw, lesson.slots)
+        return Observation(step, reading.loss, math.nan, math.nan, 0)
+
+    def consolidate(self, progress: Progress = silent) -> Consolidation:
+        """Train a fresh network on everything stored, unless nothing new came."""
+        now = (len(self._hashes), len(self._single.intake.labels))
+        if now != self._fitted and self._store:
+            self._fitted = now
+            self._joint = self._build()
+            x, slots = (torch.cat(column) for column in zip(*self._store, strict=True))
+            samples = Samples(x, slots, self._single.intake.ready.prepare, now[1])
+            generator = torch_generator(derive(self.seed, "joint", *now), self.device)
+            recipe = replace(self.settings.recipe, output=self.settings.training.output)
+            fit(self._joint, samples, recipe, generator, _named(progress))
+        return Consolidation(experts=0, sizes=self.sizes())
+
+    def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:  # noqa: ARG002 (one network)
+        return self._single.predict(x, self._joint)
+
+    def sizes(self) -> Sizes:
+        sizes = self._single.sizes(self._joint)
+        kept = sum(x.nbytes + slots.nbytes for x, slots in self._store)
+        return replace(sizes, sample_bytes=kept, samples=len(self._hashes))
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file, all or nothing."""
+        save_learner(self, path)
+
+    def state_dict(self) -> State:
+        return {
+            "single": self._single.state_dict(),
+            "store": [torch.cat(column) for column in zip(*self._store, strict=True)],
+            "joint": None if self._joint is None else dict(self._joint.state_dict()),
+            "fitted": list(self._fitted),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._single.load_state_dict(state["single"])
+        self._store = [(state["store"][0], state["store"][1])] if state["store"] else []
+        hashes = [label_hash(x, slots) for x, slots in self._store]
+        self._hashes = np.concatenate(hashes) if hashes else np.empty(0, dtype=np.uint64)
+        self._fitted = (state["fitted"][0], state["fitted"][1])
+        self._joint = None
+        if state["joint"] is not None:
+            self._joint = self._build()
+            self._joint.load_state_dict(state["joint"])
+
+    def _build(self) -> nn.Module:
+        slots = self.settings.slots
+        while slots < self._fitted[1]:
+            slots *= 2
+        return self._single.plan().build(slots, "joint", *self._fitted)
+
+    def _keep(self, raw: Tensor, slots: Tensor) -> None:
+        hashes = label_hash(raw, slots)
+        _, first = np.unique(hashes, return_index=True)
+        first = np.sort(first[~np.isin(hashes[first], self._hashes)])
+        if len(first):
+            chosen = torch.from_numpy(first).to(raw.device)
+            self._store.append((raw[chosen], slots[chosen]))
+            self._hashes = np.concatenate([self._hashes, hashes[first]])
+
+
+def _named(progress: Progress) -> Progress:
+    return lambda _, done, total: progress("training on everything", done, total)

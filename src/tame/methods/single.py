@@ -1,0 +1,133 @@
+"""One network over all labels: what the reference methods have in common, to compose with."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tame.core.accounting import tensor_bytes
+from tame.core.expert import Lesson
+from tame.core.inputs import Inputs
+from tame.core.intake import Intake
+from tame.core.network import Blueprint, Network
+from tame.core.prune import count_nonzero
+from tame.core.settings import Training
+from tame.nets import resolve
+from tame.types import ArrayLike, Batch, Reading, Sizes, State
+
+CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class SingleSettings:
+    """What can be set about a method with one network."""
+
+    slots: int = 10
+    inputs: Inputs = field(default_factory=Inputs)
+    training: Training = field(default_factory=Training)
+
+
+class SingleNetwork:
+    """Checks batches, trains one network on them and predicts the labels it has been taught."""
+
+    def __init__(self, net: Any, seed: int, settings: Any, device: torch.device) -> None:
+        self.settings = settings
+        self.seed = seed
+        self.device = device
+        self.intake = Intake(settings.inputs, device)
+        self.network: Network | None = None
+        self.steps = 0
+        self._make = resolve(net)
+        self._draws = torch.Generator(device=device).manual_seed(seed)
+
+    def admit(self, batch: Batch) -> Lesson:
+        """Check the batch and make room for its labels; what can fail comes before any change."""
+        x, y = self.intake.check(batch)
+        step = self.intake.begin(x)
+        unknown = self.intake.labels.unknown(y)
+        live = len(self.intake.labels) + len(unknown)
+        network = self.network or self._found(step.output_shape)
+        network.grow(live)
+        self.network = network
+        self.intake.keep(x, step, unknown)
+        return Lesson(x, step(x), self.intake.labels.slots(y), live)
+
+    def learn(self, lesson: Lesson) -> Reading:
+        """Measure the batch, then train on it."""
+        network, augment = self.built, self.settings.inputs.augment
+        data = (lesson.slots, lesson.live)
+        reading = network.measure(lesson.ready, *data, keep=augment is None)
+        ready = lesson.ready
+        if augment is not None:
+            ready = self.intake.ready.prepare(lesson.raw, self._draws, augment)
+        network.learn(ready, *data)
+        self.steps += 1
+        return reading
+
+    @property
+    def built(self) -> Network:
+        """The network, once there is one."""
+        if self.network is None:
+            raise RuntimeError("a network exists only after the first batch")
+        return self.network
+
+    @torch.no_grad()
+    def predict(self, x: ArrayLike, net: nn.Module | None = None) -> Tensor:
+        """Return labels by the live network, or another one of its kind; -1 before any data."""
+        x = self.intake.check_inputs(x)
+        if self.network is None or not len(x):
+            return torch.full((len(x),), -1, device=self.device)
+        net = (net or self.network.net).eval()
+        live = len(self.intake.labels)
+        step = self.intake.ready
+        found = [net(step(part))[:, :live].argmax(1) for part in x.split(CHUNK)]
+        return self.intake.labels.labels().to(self.device)[torch.cat(found)]
+
+    def plan(self) -> Blueprint:
+        """Return what further networks of this method would be built from."""
+        return self.built.plan
+
+    def sizes(self, net: nn.Module | None = None) -> Sizes:
+        """Return the sizes of the network that predicts."""
+        if self.network is None:
+            return Sizes()
+        net = net or self.network.net
+        dense = sum(p.numel() for p in net.parameters())
+        kept = self.network.state_dict()
+        model = tensor_bytes(kept.pop("net"))
+        training = tensor_bytes(kept)
+        return Sizes(count_nonzero(net), dense, dense, model, training_bytes=training)
+
+    def state_dict(self) -> State:
+        return {
+            "steps": self.steps,
+            "intake": self.intake.state_dict(),
+            "network": None if self.network is None else self.network.state_dict(),
+            "draws": self._draws.get_state(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.steps = state["steps"]
+        self.intake.load_state_dict(state["intake"])
+        self._draws.set_state(state["draws"].cpu())
+        self.network = None
+        if state["network"] is not None:
+            self.network = self._found(self.intake.ready.output_shape)
+            self.network.load_state_dict(state["network"])
+
+    def _found(self, shape: tuple[int, ...]) -> Network:
+        plan = Blueprint(self._make, shape, self.settings.training, self.seed, self.device)
+        return Network(plan, self.settings.slots, ("single",))
+
+
+def label_hash(x: Tensor, y: Tensor) -> np.ndarray:
+    """Return a 64-bit number for each labelled sample; equal samples get equal numbers."""
+    rows = np.ascontiguousarray(x.cpu().numpy()).reshape(len(x), -1).view(np.uint8)
+    weights = np.random.Generator(np.random.PCG64(0)).integers(
+        0, 2**64, size=rows.shape[1], dtype=np.uint64
+    )
+    mixed = (rows * weights).sum(axis=1, dtype=np.uint64)
+    labels: np.ndarray = y.cpu().numpy().astype(np.uint64)
+    return np.asarray(mixed * np.uint64(0x9E3779B97F4A7C15) + labels)

@@ -1,0 +1,60 @@
+"""Small learners and streams that the tests share."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tame import TAME, Batch, Deviation, Magnitude, NetworkSelector, Observation, Settings
+from tame.checks.material import world
+from tame.engine.fitting import Recipe
+from tame.registry import METHODS
+
+NET = {"name": "mlp", "hidden": [16]}
+QUICK = Recipe(epochs=8, batch=32, rate=0.05)
+STEADY = 60
+
+
+def small_settings(**changes: Any) -> Settings:
+    """Return settings under which a tiny network detects, switches and consolidates quickly."""
+    parts = {
+        "detector": Deviation(window=30),
+        "selector": NetworkSelector(memory=64, training=QUICK, retraining=QUICK),
+        "pruner": Magnitude(sparsity=0.5, memory=64, retraining=QUICK),
+    }
+    return Settings(**(parts | changes))
+
+
+def small_tame(seed: int = 0, net: Any = None, **changes: Any) -> TAME:
+    """Return a learner of such settings."""
+    return TAME(net=net or NET, seed=seed, settings=small_settings(**changes))
+
+
+def small_method(name: str, seed: int) -> Any:
+    """Return a small learner of any registered method; a new one comes with its defaults."""
+    method = METHODS.get(name)
+    settings = small_settings() if name == "tame" else method.settings_type()
+    return method(net=NET, seed=seed, settings=settings)
+
+
+def a(batches: int = STEADY, seed: int = 0) -> list[Batch]:
+    """Return the first of three worlds that give the same four labels other inputs."""
+    return world(batches, offset=0, seed=seed)
+
+
+def b(batches: int = STEADY, seed: int = 1) -> list[Batch]:
+    """Return the second world."""
+    return world(batches, offset=2, seed=seed)
+
+
+def c(batches: int = STEADY, seed: int = 2) -> list[Batch]:
+    """Return the third world."""
+    return world(batches, offset=5, seed=seed)
+
+
+def feed(learner: Any, batches: Iterable[Batch]) -> list[Observation]:
+    """Observe every batch and return the records."""
+    return [learner.observe(batch) for batch in batches]
+
+
+def changes(seen: Iterable[Observation]) -> list[tuple[int, str, int]]:
+    """Return the steps where something changed: step, change, expert."""
+    return [(s.step, s.change.value, s.expert) for s in seen if s.change != "none"]
