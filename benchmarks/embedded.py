@@ -16,24 +16,23 @@ from typing import Any
 
 from tame.bench.experiment import Experiment, resolve
 from tame.bench.metrics import ALARMS, detection, evaluate, stands_for, summarise, teaching
-from tame.bench.run import Unwatched, start
+from tame.bench.run import Unwatched, prepare, start
 
 ORDERS = {"A-B-A": [0, 1, 0], "t1 t2 t3 t2 t4": [0, 1, 2, 1, 3]}
 EXPERTS = {"split": 5, "A-B-A": 2, "t1 t2 t3 t2 t4": 4}
 STUDENT = {5: 2.776, 10: 2.262}
 
 
-def plain(name: str, seed: int, order: list[int]) -> dict[str, Any]:
-    """Run the preset as `tame run` would."""
-    experiment = resolve("embedded-split", [{"seed": seed, "stream": {"order": order}}])
+def plain(name: str, experiment: Experiment) -> dict[str, Any]:
+    """Run an experiment as `tame run` would."""
     with tempfile.TemporaryDirectory() as folder:
         result = start(experiment, folder, Unwatched(), overwrite=True)
-    return row(name, seed, result["experts"], result["accuracy"], result)
+    return row(name, experiment.seed, result["experts"], result["accuracy"], result)
 
 
-def lifelong(name: str, seed: int, order: list[int]) -> dict[str, Any]:
+def lifelong(name: str, experiment: Experiment) -> dict[str, Any]:
     """Consolidate after every segment; where they end only the benchmark knows."""
-    experiment = resolve("embedded-split", [{"seed": seed, "stream": {"order": order}}])
+    prepare(experiment)
     stream, learner = experiment.open_stream(), experiment.learner()
     truth = stream.truth()
     events = []
@@ -47,7 +46,7 @@ def lifelong(name: str, seed: int, order: list[int]) -> dict[str, Any]:
     rows = evaluate(learner, truth, stream.held_out(), stands)
     selector = statistics.fmean(part["selector"] for part in rows)
     found = {"detection": detection(truth, alarms), "selector_accuracy": selector}
-    return row(name, seed, len(learner.expert_ids), summarise(rows), found)
+    return row(name, experiment.seed, len(learner.expert_ids), summarise(rows), found)
 
 
 def row(
@@ -90,14 +89,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     options = parser.parse_args()
     rows: list[dict[str, Any]] = []
-    jobs = [("split", "split", plain, [])]
+    jobs: list[tuple[str, str, Any, list[int]]] = [("split", "split", plain, [])]
     for name, order in ORDERS.items():
         jobs += [(name, name, plain, order), (f"{name}, lifelong", name, lifelong, order)]
     means = {}
     for name, kind, job, order in jobs:
         found = []
         for seed in range(options.seeds):
-            found.append(job(name, seed, order))
+            change = {"seed": seed, "stream": {"order": order}}
+            found.append(job(name, resolve("embedded-split", [change])))
             print(found[-1])
         rows += found
         means[name] = summary(found, EXPERTS[kind])

@@ -30,7 +30,7 @@ def load_run(
 ) -> tuple[Any, dict[str, Any]]:
     """Return the learner a file holds, and the file's header."""
     header, state = checkpoint.read(path, torch.device(device))
-    if not {"method", "net", "seed", "settings"} <= header.keys():
+    if not {"made_by", "method", "net", "seed", "settings"} <= header.keys():
         raise CheckpointError(f"{path} holds a state, but no learner to put it back into")
     checkpoint.warn_if_elsewhere(header["made_by"], path)
     kind = header["net"]

@@ -13,10 +13,28 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tame.errors import InputError
+
 ArrayLike = Tensor | np.ndarray[Any, Any]
 NetMaker = Callable[[tuple[int, ...], int], nn.Module]
 When = Literal["ever", "now"]
 State = dict[str, Any]
+
+
+def as_tensor(values: Any, name: str) -> Tensor:
+    """Return numbers of any kind as a tensor, sharing memory where that is safe.
+
+    >>> as_tensor(["a"], "x")
+    Traceback (most recent call last):
+    ...
+    tame.errors.InputError: x cannot be read as an array of numbers: ...
+    """
+    if isinstance(values, np.ndarray) and not values.flags.writeable:
+        values = values.copy()
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{name} cannot be read as an array of numbers: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +49,8 @@ class Batch:
     y: Tensor
 
     def __init__(self, x: Any, y: Any) -> None:
-        object.__setattr__(self, "x", torch.as_tensor(x))
-        object.__setattr__(self, "y", torch.as_tensor(y))
+        object.__setattr__(self, "x", as_tensor(x, "x"))
+        object.__setattr__(self, "y", as_tensor(y, "y"))
 
     def __len__(self) -> int:
         return len(self.x) if self.x.ndim else 0

@@ -18,11 +18,9 @@ def predict(
     import numpy as np
 
     from tame.cli.samples import read_samples
-    from tame.errors import ConfigError, StorageError
+    from tame.errors import StorageError
     from tame.loading import load
 
-    if when not in ("ever", "now"):
-        raise ConfigError(f"--when is 'ever' or 'now', not '{when}'")
     labels = load(model).predict(read_samples(file), when=when).cpu().numpy()
     if out is None:
         typer.echo("\n".join(str(label) for label in labels))

@@ -11,7 +11,7 @@ from tame.core.selector import Selector
 from tame.types import Sizes
 
 
-def weigh(experts: Sequence[Expert], selector: Selector, sparsity: float) -> Sizes:
+def weigh(experts: Sequence[Expert], selector: Selector) -> Sizes:
     """Count the parameters and bytes of experts and selector.
 
     Model bytes are those of the networks that predict; samples those of all reservoirs; training
@@ -22,9 +22,8 @@ def weigh(experts: Sequence[Expert], selector: Selector, sparsity: float) -> Siz
     training = 0
     for expert in experts:
         size = sum(p.numel() for p in expert.answers.parameters())
-        pruned = expert.is_pruned or expert.answers is not expert.network.net
         dense += size
-        nominal += round(size * (1 - sparsity)) if pruned else size
+        nominal += round(size * _share_kept(expert))
         nonzero += count_nonzero(expert.answers)
         model += tensor_bytes(expert.answers.state_dict())
         sample_bytes += expert.memory.nbytes()
@@ -42,6 +41,14 @@ def tensor_bytes(state: Any) -> int:
     if isinstance(state, list | tuple):
         return sum(tensor_bytes(value) for value in state)
     return 0
+
+
+def _share_kept(expert: Expert) -> float:
+    masks = expert.network.masks
+    if expert.compact is not None and expert.answers is expert.compact.net:
+        masks = expert.compact.masks
+    total = sum(mask.numel() for mask in masks.values())
+    return sum(int(mask.sum()) for mask in masks.values()) / total if total else 1.0
 
 
 def _training_bytes(expert: Expert) -> int:

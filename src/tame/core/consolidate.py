@@ -1,6 +1,7 @@
 """Consolidation of one expert: prune a copy of it, and tell its detector what to expect."""
 
 import copy
+import math
 
 import numpy as np
 import torch
@@ -27,6 +28,17 @@ def compact(
     settled = expert.is_pruned or expert.settled == network.steps
     if settled or fresh or not len(expert.memory):
         return False
+    attempt: Pruner | None = pruner
+    while attempt is not None:
+        expert.compact = _pruned(expert, attempt, step, live, progress)
+        attempt = attempt.gentler() if _is_ruined(expert, pruner.tolerance, step, live) else None
+    return True
+
+
+def _pruned(
+    expert: Expert, pruner: Pruner, step: InputStep, live: int, progress: Progress
+) -> Compact:
+    network = expert.network
     net = copy.deepcopy(network.net)
     (raw, slots), _ = split_memory(expert)
     seed = derive(network.plan.seed, "prune", expert.id, network.steps)
@@ -37,8 +49,18 @@ def compact(
         torch_generator(seed, network.plan.device),
         lambda _, done, total: progress(f"pruning expert {expert.id}", done, total),
     )
-    expert.compact = Compact(net.eval(), masks, network.slots, network.steps)
-    return True
+    return Compact(net.eval(), masks, network.slots, network.steps)
+
+
+@torch.no_grad()
+def _is_ruined(expert: Expert, tolerance: float, step: InputStep, live: int) -> bool:
+    """Say whether pruning cost more right answers than the tolerance and chance explain."""
+    _, (raw, slots) = split_memory(expert)
+    ready = step(raw)
+    nets = (expert.network.net.eval(), expert.answers.eval())
+    dense, pruned = (net(ready)[:, :live].argmax(1) == slots for net in nets)
+    lost, won = int((dense & ~pruned).sum()), int((pruned & ~dense).sum())
+    return lost - won > tolerance * len(slots) + math.sqrt(lost + won)
 
 
 def settle(expert: Expert, step: InputStep, live: int) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from tame.core.inputs import Inputs, InputStep
 from tame.core.labels import LabelTable
 from tame.errors import InputError
-from tame.types import ArrayLike, Batch, State
+from tame.types import ArrayLike, Batch, State, as_tensor
 
 NUMBERS = (torch.uint8, torch.float16, torch.bfloat16, torch.float32, torch.float64)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -44,7 +44,7 @@ class Intake:
 
     def check_inputs(self, x: ArrayLike) -> Tensor:
         """Return inputs on the learner's device, or say what is wrong with them."""
-        x = torch.as_tensor(x).detach()
+        x = as_tensor(x, "x").detach()
         if x.dtype not in NUMBERS:
             raise InputError(f"x is {_name(x.dtype)}; it must be uint8 or floating point")
         if x.ndim < 2:  # noqa: PLR2004 (count, and at least one feature dimension)

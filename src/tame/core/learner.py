@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from tame.core.network import Blueprint
 from tame.core.pool import ExpertPool
 from tame.core.routed import RoutedModel
 from tame.core.settings import Settings
+from tame.errors import InputError
 from tame.nets import resolve
 from tame.types import (
     ArrayLike,
@@ -130,6 +131,8 @@ class TAME:
         experts it does not know yet) samples go to the expert with the nearest remembered mean.
         """
         x = self._intake.check_inputs(x)
+        if when not in get_args(When):
+            raise InputError(f"when is 'ever' or 'now', not {when!r}")
         if self._pool is None:
             return torch.full((len(x),), -1, device=self.device)
         return self.model.predict(x, self._pool.active.id if when == "now" else None)
@@ -161,7 +164,7 @@ class TAME:
 
     def sizes(self) -> Sizes:
         """Return what the learner weighs now."""
-        return weigh(self._experts, self._selector, self.settings.pruner.sparsity)
+        return weigh(self._experts, self._selector)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, all or nothing; `tame.load` reads it back."""

@@ -21,7 +21,7 @@ Masks = Mapping[str, Tensor]
 class Recipe:
     """How long and how fast to train on a fixed set of samples.
 
-    >>> Recipe(epochs=10, schedule="steps", milestones=(5,)).rate_at(0.7)
+    >>> round(Recipe(epochs=10, schedule="steps", milestones=(5,)).rate_at(0.7), 4)
     0.01
     """
 

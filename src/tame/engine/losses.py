@@ -43,7 +43,7 @@ def guessing_loss(counts: np.ndarray, form: Output) -> float:
     >>> round(guessing_loss(np.array([1, 1]), "logits"), 4)
     0.6931
     >>> round(guessing_loss(np.array([1, 1] + [0] * 8), "sigmoid"), 4)
-    1.5979
+    1.598
     """
     share = counts / counts.sum()
     if form == "logits":

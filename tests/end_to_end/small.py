@@ -1,0 +1,18 @@
+"""A short form of the packaged experiment: seconds instead of half a minute."""
+
+from tame.bench.experiment import Experiment, resolve
+from tame.config import assignment
+
+SETTINGS = (
+    "stream.passes=5",
+    "stream.order=[0,1,0]",
+    "selector.memory=300",
+    "selector.training.epochs=20",
+    "selector.retraining.epochs=5",
+    "pruner.memory=150",
+    "pruner.retraining.epochs=10",
+)
+
+
+def small_experiment(*settings: str) -> Experiment:
+    return resolve(None, [assignment(text) for text in (*SETTINGS, *settings)])
