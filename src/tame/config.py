@@ -69,10 +69,19 @@ def build_part(registry: Registry, value: Any, where: str) -> Any:
     """Make the part that a name, or a table with a `name`, stands for."""
     table = {"name": value} if isinstance(value, str) else dict(value)
     if table.get("name") == "none":
+        if len(table) > 1:
+            keys = ", ".join(key for key in table if key != "name")
+            raise ConfigError(
+                f"'{where}' is none and has no {keys}; give it a name: {_names(registry)}"
+            )
         return None
     if "name" not in table:
-        raise ConfigError(f"'{where}' needs a name, one of: {', '.join(registry)}")
+        raise ConfigError(f"'{where}' needs a name: {_names(registry)}")
     return build(registry.get(table.pop("name")), table, where)
+
+
+def _names(registry: Registry) -> str:
+    return ", ".join(registry)
 
 
 def dump(value: Any) -> Table:
@@ -210,7 +219,7 @@ def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_literal(item) for item in value) + "]"
     return repr(value)

@@ -37,6 +37,17 @@ def test_a_b_a_is_two_experts(seed: int):
     assert [one.expert for one in seen] == [0] * 60 + [1] * 60 + [0] * 60
 
 
+def test_the_batch_that_recruits_or_recalls_enters_the_chosen_experts_baseline():
+    learner = small_tame()
+    feed(learner, stream("ab", 0)[:61])
+    first, second = learner._pool.experts
+    assert [len(one.detector.state_dict()["losses"]) for one in (first, second)] == [30, 1]
+    feed(learner, stream("ab", 0)[61:])
+    seen = first.detector.state_dict()["seen"]
+    feed(learner, part("a", 50, 1))
+    assert first.detector.state_dict()["seen"] == seen + 1
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_b_c_b_is_three_experts(seed: int):
     learner = small_tame(seed)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 from worlds import NET, a, b, changes, feed, small_tame
 
 from tame import Batch, Training
@@ -58,6 +59,22 @@ def test_grown_network_goes_on_as_one_built_large():
     for name, value in small.net.state_dict().items():
         corner = grown.net.state_dict()[name][tuple(slice(n) for n in value.shape)]
         assert torch.allclose(corner, value, atol=1e-6), name
+
+
+def test_growth_goes_on_with_the_same_draws():
+    """Dropout draws what it would have drawn."""
+
+    def make(shape: tuple[int, ...], outputs: int) -> nn.Module:
+        return nn.Sequential(nn.Dropout(), nn.Linear(shape[0], outputs))
+
+    plan = Blueprint(make, (8,), Training(), 0, torch.device("cpu"))
+    network = Network(plan, 4, ("expert", 0))
+    for x, y in a(3):
+        network.learn(x, y, 4)
+    before = network.state_dict()["draws"]
+    network.grow(5)
+    assert difference(before, network.state_dict()["draws"]) is None
+    assert before
 
 
 def test_masks_grow_open():

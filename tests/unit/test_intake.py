@@ -39,7 +39,10 @@ def refusal(x: Any, y: Any, before: Any = None):
         (
             torch.tensor([[float("nan")] * 8, [0.0] * 8, [float("inf")] * 8]),
             LABELS[:3],
-            "x holds NaN or infinity in 2 of 3 samples; clean or drop them",
+            (
+                "x holds NaN or infinity (or what is infinite in single precision) in 2 of 3 "
+                "samples; clean or drop them"
+            ),
         ),
     ],
 )

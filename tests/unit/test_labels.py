@@ -3,6 +3,7 @@
 import torch
 from worlds import a, feed, small_tame
 
+from tame import Batch
 from tame.core.labels import LabelTable
 
 HUGE = 2**63 - 1
@@ -26,9 +27,8 @@ def test_huge_labels_cost_no_more_than_small_ones():
 
 def test_learner_predicts_huge_labels():
     learner = small_tame()
-    shifted = [(batch.x, batch.y + HUGE - 3) for batch in a(80)]
-    for x, y in shifted:
-        learner.observe(type(a(1)[0])(x, y))
+    shifted = [Batch(batch.x, batch.y + HUGE - 3) for batch in a(80)]
+    feed(learner, shifted)
     x, y = shifted[-1]
     assert (learner.predict(x) == y).float().mean() > 0.9
 
@@ -42,5 +42,5 @@ def test_asking_opens_nothing():
 def test_small_integer_dtypes_are_labels_too():
     learner = small_tame()
     for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32):
-        feed(learner, [type(batch)(batch.x, batch.y.to(dtype)) for batch in a(1)])
+        feed(learner, [Batch(batch.x, batch.y.to(dtype)) for batch in a(1)])
     assert learner._intake.labels.labels().dtype == torch.int64

@@ -90,6 +90,19 @@ def test_pruned_expert_trains_inside_its_mask():
     assert after["steps"] == before["steps"] + 20
 
 
+def test_detector_is_rebased_on_the_pruned_nets_own_losses():
+    learner = small_tame()
+    feed(learner, a() + b())
+    first = learner._pool.experts[0]
+    before = copy.deepcopy(first.detector.state_dict())
+    learner.consolidate()
+    after = first.detector.state_dict()
+    assert difference(before["losses"], after["losses"])
+    assert after["smoothed"] == pytest.approx(sum(after["losses"]) / 30)
+    assert after["seen"] == first.detector.burn_in
+    assert len(set(after["losses"])) > 1
+
+
 def test_rebased_detector_takes_its_own_back_and_refuses_others():
     learner = consolidated()
     first = learner._pool.experts[0]

@@ -111,8 +111,3 @@ def test_newcomer_is_routed_to_before_the_selector_knows_it(learner: Any):
     routed = torch.cat([learner.route(batch.x) for batch in fresh])
     own = torch.isin(torch.cat([batch.y for batch in fresh]), torch.tensor([1, 2]))
     assert (routed[own] == 2).float().mean() > 0.9
-
-
-def test_unknown_expert_is_refused(learner: Any, samples: torch.Tensor):
-    with pytest.raises(ValueError, match="not in list"):
-        learner.predict_by(samples, 7)

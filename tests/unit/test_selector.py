@@ -38,6 +38,23 @@ def test_memory_is_a_uniform_sample_with_the_right_experts():
     assert slots.max() == 3
 
 
+def test_every_memory_chooses_for_itself():
+    """Seeds, experts and the selector draw their own keys."""
+    one, two = small_tame(seed=0), small_tame(seed=1)
+    for learner in (one, two):
+        feed(learner, a() + b())
+    memories = [
+        memory
+        for learner in (one, two)
+        for memory in (
+            learner._selector._reservoir,
+            *(expert.memory for expert in learner._pool.experts),
+        )
+    ]
+    keys = [key for memory in memories for key in memory.keys().tolist()]
+    assert len(keys) == len(set(keys)) == 64 * 6
+
+
 def test_training_is_pruned_to_its_sparsity():
     selector = NetworkSelector(memory=64, sparsity=0.75, training=QUICK, retraining=QUICK)
     learner = small_tame(selector=selector)
@@ -82,7 +99,7 @@ def test_refit_knows_the_newcomer():
 
 def test_settings_are_values_not_a_memory():
     """A learner never writes to the settings it was given, and two learners share nothing."""
-    learner, other = small_tame(), None
+    learner = small_tame()
     before = repr(learner.settings.selector), len(learner.settings.selector._reservoir)
     feed(learner, a(3))
     assert (repr(learner.settings.selector), len(learner.settings.selector._reservoir)) == before

@@ -52,6 +52,7 @@ class Expert:
         seed = derive(plan.seed, "augment", number)
         self.draws = torch_generator(seed, plan.device)
         self._reading = Reading(math.nan)
+        self._restarted = False
 
     def measure(self, lesson: Lesson, *, keep: bool = True) -> Reading:
         """Return the loss on a batch that has trained nothing yet; `keep` if learning may follow.
@@ -69,7 +70,7 @@ class Expert:
     def learn(self, lesson: Lesson, step: InputStep) -> bool:
         """Train on the batch just measured and remember a share of it.
 
-        Returns True if the expert turned out never to have learned and was given fresh weights.
+        Returns True if the expert was given fresh weights: it never learned, or was broken.
         """
         ready = lesson.ready
         if self.augment is not None:
@@ -83,14 +84,15 @@ class Expert:
         stuck = self.trial.add(self._reading, lesson.slots, lesson.live)
         if stuck and self.network.restarts < self.network.plan.training.restarts:
             self._restart()
-            return True
-        return False
+        restarted, self._restarted = self._restarted, False
+        return restarted
 
     def _restart(self) -> None:
         self.network.restart()
         self.detector = self.detector.fresh()
         self.trial.reset()
         self.compact, self.settled = None, -1
+        self._restarted = True
 
     @property
     def answers(self) -> nn.Module:

@@ -21,7 +21,7 @@ class Intake:
     >>> intake.check(Batch([[0.0, float("nan")]], [0]))
     Traceback (most recent call last):
     ...
-    tame.errors.InputError: x holds NaN or infinity in 1 of 1 samples; clean or drop them
+    tame.errors.InputError: x holds NaN or infinity ... in 1 of 1 samples; clean or drop them
     """
 
     def __init__(self, inputs: Inputs, device: torch.device) -> None:
@@ -52,10 +52,11 @@ class Intake:
         if self.dtype is not None:
             self._check_same(x)
         if x.dtype != torch.uint8:
-            bad = int((~torch.isfinite(x)).flatten(1).any(1).sum())
+            bad = int((~torch.isfinite(x.to(torch.float32))).flatten(1).any(1).sum())
             if bad:
                 raise InputError(
-                    f"x holds NaN or infinity in {bad} of {len(x)} samples; clean or drop them"
+                    f"x holds NaN or infinity (or what is infinite in single precision) in {bad} "
+                    f"of {len(x)} samples; clean or drop them"
                 )
         return x.to(self.device)
 

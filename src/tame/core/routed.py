@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tame.core.inputs import InputStep
+from tame.errors import InputError
 
 CHUNK = 1024
 
@@ -89,7 +90,10 @@ class RoutedModel(nn.Module):
     def predict(self, x: Tensor, expert: int | None = None) -> Tensor:
         """Return the label of each raw sample, decided by all or by the expert of that id."""
         self.eval()
-        position = None if expert is None else self.owners.tolist().index(expert)
+        owners = self.owners.tolist()
+        if expert is not None and expert not in owners:
+            raise InputError(f"there is no expert {expert}; there are {owners}")
+        position = None if expert is None else owners.index(expert)
         found = [self._answer(part, position).argmax(1) for part in x.split(CHUNK)]
         return self.labels[torch.cat(found)] if found else self.labels[:0]
 

@@ -90,7 +90,9 @@ class Joint:
         return Consolidation(experts=0, sizes=self.sizes())
 
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:  # noqa: ARG002 (one network)
-        return self._single.predict(x, self._joint)
+        if self._joint is None:
+            return self._single.predict(x)
+        return self._single.predict(x, self._joint, self._fitted[1])
 
     def sizes(self) -> Sizes:
         sizes = self._single.sizes(self._joint)

@@ -74,13 +74,18 @@ class SingleNetwork:
         return self.network
 
     @torch.no_grad()
-    def predict(self, x: ArrayLike, net: nn.Module | None = None) -> Tensor:
-        """Return labels by the live network, or another one of its kind; -1 before any data."""
+    def predict(
+        self, x: ArrayLike, net: nn.Module | None = None, taught: int | None = None
+    ) -> Tensor:
+        """Return labels by the live network, or by another that was taught the first so many.
+
+        Before any data the answer is -1.
+        """
         x = self.intake.check_inputs(x)
         if self.network is None or not len(x):
             return torch.full((len(x),), -1, device=self.device)
         net = (net or self.network.net).eval()
-        live = len(self.intake.labels)
+        live = len(self.intake.labels) if taught is None else taught
         step = self.intake.ready
         found = [net(step(part))[:, :live].argmax(1) for part in x.split(CHUNK)]
         return self.intake.labels.labels().to(self.device)[torch.cat(found)]
@@ -124,7 +129,7 @@ class SingleNetwork:
 
 def label_hash(x: Tensor, y: Tensor) -> np.ndarray:
     """Return a 64-bit number for each labelled sample; equal samples get equal numbers."""
-    rows = np.ascontiguousarray(x.cpu().numpy()).reshape(len(x), -1).view(np.uint8)
+    rows = x.cpu().contiguous().flatten(1).view(torch.uint8).numpy()
     weights = np.random.Generator(np.random.PCG64(0)).integers(
         0, 2**64, size=rows.shape[1], dtype=np.uint64
     )

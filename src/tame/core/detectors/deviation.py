@@ -18,7 +18,11 @@ class Deviation:
     tell it: a converged expert has almost no deviation, and small batches are noisy. The first
     `burn_in` readings raise no alarm.
 
-    Deviation from the printed algorithm: its line 11 stores a loss that raises an alarm in L_s, so
+    A loss above the threshold that raises no alarm yet enters the window as the threshold itself:
+    taken as it is, the first losses after a moderate step would widen the spread faster than the
+    smoothed loss can climb, and hide the step for good.
+
+    Departure from the printed algorithm: its line 11 stores a loss that raises an alarm in L_s, so
     that the expert is refused when its segment returns. Here such a loss changes nothing at all.
 
     >>> detector = Deviation()
@@ -55,7 +59,8 @@ class Deviation:
     def update(self, reading: Reading) -> Verdict:
         verdict = self._judge(reading)
         if not verdict.shift:
-            self._losses.append(reading.loss)
+            ready = self._seen >= self.burn_in
+            self._losses.append(min(reading.loss, verdict.threshold) if ready else reading.loss)
             self._errors.append(reading.error**2)
             self._smoothed = verdict.statistic
             self._seen += 1
