@@ -16,6 +16,10 @@ class ConfigError(TameError, ValueError):
     """A setting, preset or name that does not exist or does not fit."""
 
 
+class DataError(TameError):
+    """A data set that is not there, not whole, or not what it says it is."""
+
+
 class CheckpointError(TameError):
     """A file that is not a readable checkpoint of this version."""
 

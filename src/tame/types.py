@@ -140,10 +140,14 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Consolidation:
-    """What one call of `consolidate` did: which experts it pruned anew, and what is left."""
+    """What one call of `consolidate` did, and what is left.
+
+    `pruned` names the experts pruned anew and how many attempts each took: more than one where a
+    retraining failed, or a network turned out too small for so much pruning.
+    """
 
     experts: int
-    pruned: tuple[int, ...] = ()
+    pruned: Mapping[int, int] = field(default_factory=dict)
     selector_trained: bool = False
     sizes: Sizes = field(default_factory=Sizes)
 
@@ -218,6 +222,7 @@ class Truth:
 
     `origins[i]` is the distribution segment `i` was drawn from (a return repeats it), `starts[i]`
     the first batch that holds any of its samples, `names` and `labels` describe each origin.
+    Where labels are `local`, the stream says each label's place among its origin's labels.
     """
 
     origins: tuple[int, ...]
@@ -225,6 +230,7 @@ class Truth:
     names: Mapping[int, str]
     labels: Mapping[int, tuple[int, ...]]
     composition: Callable[[int], Mapping[int, int]]
+    local: bool = False
 
 
 class Stream(Protocol):

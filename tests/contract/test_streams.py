@@ -11,13 +11,14 @@ COURSES = {
     "once each": {"batch": 100},
     "with returns": {"order": (0, 1, 0), "batch": 90},
     "straddling": {"order": (1, 0, 1), "batch": 90, "passes": 2, "straddle": True},
+    "local labels": {"order": (1, 0), "batch": 90, "labels": "local"},
 }
+SMALLER = {"permute": {"segments": 2}, "domains": {"data": ("embedded", "embedded")}}
 
 
 def small_stream(name: str, course: str, seed: int = 0):
     kind = STREAMS.get(name)
-    smaller = {"segments": 2} if name == "permute" else {}
-    return kind(**COURSES[course], **smaller).open(seed=seed)
+    return kind(**COURSES[course], **SMALLER.get(name, {})).open(seed=seed)
 
 
 @pytest.mark.parametrize("course", COURSES)

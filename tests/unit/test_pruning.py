@@ -73,7 +73,7 @@ def test_active_expert_is_pruned_once_it_is_left():
     second = learner._pool.active
     assert changes(feed(learner, a(5, seed=9))) == [(120, "switched", 0)]
     assert not second.is_pruned
-    assert learner.consolidate().pruned == ()
+    assert learner.consolidate().pruned == {}
     assert second.is_pruned
     assert zeros_under(second)
 
@@ -116,7 +116,7 @@ def test_second_call_changes_no_bit_at_any_sparsity(sparsity: float):
     learner = consolidated(pruner=Magnitude(sparsity=sparsity, memory=64, retraining=QUICK))
     before = copy.deepcopy(learner.state_dict())
     record = learner.consolidate()
-    assert record.pruned == ()
+    assert record.pruned == {}
     assert not record.selector_trained
     assert difference(before, learner.state_dict()) is None
 

@@ -51,7 +51,7 @@ def stands_for(truth: Truth, taught: Mapping[int, Counter[int]]) -> dict[int, in
 def local_indices(truth: Truth) -> dict[int, int]:
     """Return each label's index within its segment; labels that segments share stay as they are."""
     every = [label for labels in truth.labels.values() for label in labels]
-    if len(set(every)) < len(every):
+    if truth.local or len(set(every)) < len(every):
         return {label: label for label in every}
     return {label: index for labels in truth.labels.values() for index, label in enumerate(labels)}
 
@@ -59,15 +59,19 @@ def local_indices(truth: Truth) -> dict[int, int]:
 def evaluate(
     learner: Learner, truth: Truth, held: Sequence[HeldOut], stands: Mapping[int, int]
 ) -> list[dict[str, Any]]:
-    """Measure a learner on the held-out samples of each origin."""
-    local = local_indices(truth)
-    return [_measure(learner, part, local, stands) for part in held]
+    """Measure a learner on the held-out samples of each origin.
+
+    Under local labels a strictly right answer is the pair (segment, local label): the expert that
+    answered must stand for the sample's segment. A learner without experts has no such figure.
+    """
+    return [_measure(learner, part, truth, stands) for part in held]
 
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return unweighted means over segments, and `pooled`: strict over all samples."""
     total = sum(row["samples"] for row in rows)
-    pooled = sum(row["strict"] * row["samples"] for row in rows) / total
+    known = [row for row in rows if row["strict"] is not None]
+    pooled = sum(row["strict"] * row["samples"] for row in known) / total if known else None
     return {
         "strict": _mean([row["strict"] for row in rows]),
         "within_segment": _mean([row["within_segment"] for row in rows]),
@@ -77,36 +81,45 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _measure(
-    learner: Learner, part: HeldOut, local: Mapping[int, int], stands: Mapping[int, int]
+    learner: Learner, part: HeldOut, truth: Truth, stands: Mapping[int, int]
 ) -> dict[str, Any]:
     answers = learner.predict(part.x).cpu()
+    local = local_indices(truth)
+    right = answers == part.y
     row: dict[str, Any] = {
         "origin": part.origin,
         "name": part.name,
         "samples": len(part.y),
-        "strict": _share(answers == part.y),
+        "strict": None if truth.local else _share(right),
         "within_segment": _share(_localised(answers, local) == _localised(part.y, local)),
         "oracle": None,
         "selector": None,
         "routed": {},
     }
     if isinstance(learner, HasExperts):
-        row |= _routing(learner, part, [e for e, origin in stands.items() if origin == part.origin])
+        own = [expert for expert, origin in stands.items() if origin == part.origin]
+        row |= _routing(learner, part, own)
+        if truth.local:
+            row["strict"] = _share(right & _sent_to(learner, part, own))
     return row
 
 
 def _routing(learner: HasExperts, part: HeldOut, own: Sequence[int]) -> dict[str, Any]:
     """Several experts may stand for one origin: the oracle takes the first, routing any of them."""
-    routed = learner.route(part.x).cpu()
-    counts = Counter(routed.tolist())
+    counts = Counter(learner.route(part.x).tolist())
     oracle = 0.0
     if own:
         oracle = _share(learner.predict_by(part.x, min(own)).cpu() == part.y)
     return {
         "oracle": oracle,
-        "selector": _share(torch.isin(routed, torch.tensor(own, dtype=routed.dtype))),
+        "selector": _share(_sent_to(learner, part, own)),
         "routed": {str(expert): counts[expert] for expert in sorted(counts)},
     }
+
+
+def _sent_to(learner: HasExperts, part: HeldOut, own: Sequence[int]) -> Tensor:
+    routed = learner.route(part.x).cpu()
+    return torch.isin(routed, torch.tensor(own, dtype=routed.dtype))
 
 
 def _localised(labels: Tensor, local: Mapping[int, int]) -> Tensor:

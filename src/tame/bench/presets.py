@@ -7,22 +7,35 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from tame.config import merge
 from tame.errors import ConfigError, suggest
 
 DEFAULT_PRESET = "embedded-split"
+ONCE = "-one-pass"
 
 
 def read_preset(name: str) -> dict[str, Any]:
-    """Return the table of a packaged preset, or of a TOML file of the user's."""
+    """Return the table of a packaged preset, or of a TOML file of the user's.
+
+    A preset may name another one it `extends`, and then holds only what differs. Every preset's
+    name with `-one-pass` behind it is that preset showing each sample once.
+    """
     path = Path(name)
     if path.suffix == ".toml":
         if not path.is_file():
             raise ConfigError(f"there is no file {path}")
-        return _parse(path.read_text(encoding="utf-8"), name)
+        return _extended(_parse(path.read_text(encoding="utf-8"), name))
     known = dict(presets())
+    if name not in known and name.removesuffix(ONCE) in known:
+        return merge(read_preset(name.removesuffix(ONCE)), {"stream": {"passes": 1}})
     if name not in known:
         raise ConfigError(f"no preset named '{name}'{suggest(name, known)}")
-    return _parse(known[name].read_text(encoding="utf-8"), name)
+    return _extended(_parse(known[name].read_text(encoding="utf-8"), name))
+
+
+def _extended(table: dict[str, Any]) -> dict[str, Any]:
+    base = table.pop("extends", None)
+    return table if base is None else merge(read_preset(base), table)
 
 
 def presets() -> Iterator[tuple[str, Traversable]]:

@@ -55,17 +55,24 @@ class Position:
     step: int = 0
     events: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
+    attempts: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data of constant length: times must not change the size of the file."""
         seconds = {name: f"{spent:014.4f}" for name, spent in self.seconds.items()}
-        return {"phase": self.phase, "step": self.step, "events": self.events, "seconds": seconds}
+        return {
+            "phase": self.phase,
+            "step": self.step,
+            "events": self.events,
+            "seconds": seconds,
+            "attempts": self.attempts,
+        }
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> "Position":
         """Read back what `to_json` returned."""
         seconds = {name: float(spent) for name, spent in kept["seconds"].items()}
-        return cls(kept["phase"], kept["step"], kept["events"], seconds)
+        return cls(kept["phase"], kept["step"], kept["events"], seconds, kept["attempts"])
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -130,7 +137,8 @@ class Run:
     def _consolidate(self) -> None:
         self.watcher.phase("consolidate", 0, 0)
         with self.position.timed("consolidate"):
-            self.learner.consolidate(self.watcher.progress)
+            done = self.learner.consolidate(self.watcher.progress)
+        self.position.attempts = {str(expert): times for expert, times in done.pruned.items()}
         self.position.phase = "evaluate"
         save_learner(self.learner, self.folder.model, self.position.to_json())
 
@@ -171,6 +179,7 @@ class Run:
             "shifts": shifts,
             "detection": detection(truth, alarms),
             "restarts": sum(event["restarted"] for event in events),
+            "pruning_attempts": self.position.attempts,
             "samples": sum(counts.total() for counts in taught.values()),
             **self._weight(),
         }

@@ -1,6 +1,6 @@
 """What every stream must do."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from itertools import islice, pairwise
 
@@ -110,7 +110,7 @@ def check_truth_describes_batches(stream: Stream) -> None:
         made = truth.composition(number)
         count = sum(made.values())
         require(count == len(batch), f"batch {number} of {len(batch)} is said to hold {count}")
-        allowed = {label for origin in made for label in truth.labels[origin]}
+        allowed = {label for origin in made for label in told_labels(truth, origin)}
         strange = set(batch.y.tolist()) - allowed
         require(not strange, f"batch {number} has labels {sorted(strange)} of no origin in it")
         now, ever = _begun(truth, number)
@@ -130,7 +130,7 @@ def check_held_out(stream: Stream) -> None:
         alike = part.x.shape[1:] == first.x.shape[1:] and part.x.dtype == first.x.dtype
         require(alike, f"held-out samples of '{part.name}' are unlike the stream's")
         require(part.name == truth.names[part.origin], f"'{part.name}' is called otherwise too")
-        same = set(part.y.tolist()) == set(truth.labels[part.origin])
+        same = set(part.y.tolist()) == set(told_labels(truth, part.origin))
         require(same, f"held-out labels of '{part.name}' are not those of its origin")
 
 
@@ -156,3 +156,8 @@ def _begun(truth: Truth, number: int) -> tuple[set[int], set[int]]:
     pairs = list(zip(truth.origins, truth.starts, strict=True))
     now = {origin for origin, start in pairs if start == number}
     return now, {origin for origin, start in pairs if start <= number}
+
+
+def told_labels(truth: Truth, origin: int) -> Sequence[int]:
+    """Return the labels a stream says for an origin: its own, or their places among them."""
+    return range(len(truth.labels[origin])) if truth.local else truth.labels[origin]

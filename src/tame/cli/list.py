@@ -34,6 +34,8 @@ def list_parts(
         width = max(len(row) for row, _ in rows)
         for row, summary in rows:
             typer.echo(f"  {row:<{width}}  {summary}")
+        if name == "presets":
+            typer.echo("  NAME-one-pass is any of these showing each sample once")
 
 
 def _rows(kind: str) -> list[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """`tame run`: one experiment, shown while it happens."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ def run(  # noqa: PLR0913 (one argument an option)
         list[str] | None, typer.Option("--set", help="change a setting: detector.width=4")
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda")] = None,
+    data: Annotated[Path | None, typer.Option(help="where data sets lie (TAME_DATA)")] = None,
     *,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in --out")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="drop the run in --out")] = False,
@@ -30,7 +32,10 @@ def run(  # noqa: PLR0913 (one argument an option)
     from tame.bench.run import resume as go_on
     from tame.cli.live import LiveView
     from tame.cli.summary import show_result
+    from tame.streams.folder import VARIABLE
 
+    if data is not None:
+        os.environ[VARIABLE] = str(data)
     asked = changes_from(
         changes or [], seed=seed, device=device, deterministic=deterministic or None
     )

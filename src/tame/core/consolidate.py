@@ -10,6 +10,7 @@ from torch import Tensor
 from tame.core.expert import Compact, Expert
 from tame.core.inputs import InputStep
 from tame.core.prune import Pruner
+from tame.core.trial import MARGIN
 from tame.engine.fitting import Samples
 from tame.engine.losses import guessing_loss, read, sample_losses
 from tame.engine.randomness import derive, numpy_generator, torch_generator
@@ -17,22 +18,33 @@ from tame.types import Progress, Reading, silent
 
 HELD_BACK = 10
 READINGS = 100
+REPEATS = 3
 
 
 def compact(
     expert: Expert, pruner: Pruner, step: InputStep, live: int, progress: Progress = silent
-) -> bool:
-    """Give the expert an up-to-date pruned copy; return False if it has one (or needs none)."""
+) -> int:
+    """Give the expert an up-to-date pruned copy; return how many attempts it took.
+
+    That is 0 if it has one already (or needs none). A retraining that ends no better than guessing
+    is repeated at half the rate; a network that pruning has ruined is pruned less.
+    """
     network = expert.network
     fresh = expert.compact is not None and expert.compact.steps == network.steps
     settled = expert.is_pruned or expert.settled == network.steps
     if settled or fresh or not len(expert.memory):
-        return False
+        return 0
+    attempts = 0
     attempt: Pruner | None = pruner
     while attempt is not None:
         expert.compact = _pruned(expert, attempt, step, live, progress)
-        attempt = attempt.gentler() if _is_ruined(expert, pruner.tolerance, step, live) else None
-    return True
+        attempts += 1
+        if _is_guessing(expert, step, live) and attempts <= REPEATS:
+            attempt = attempt.slower()
+        else:
+            ruined = _is_ruined(expert, pruner.tolerance, step, live)
+            attempt = attempt.gentler() if ruined else None
+    return attempts
 
 
 def _pruned(
@@ -50,6 +62,13 @@ def _pruned(
         lambda _, done, total: progress(f"pruning expert {expert.id}", done, total),
     )
     return Compact(net.eval(), masks, network.slots, network.steps)
+
+
+def _is_guessing(expert: Expert, step: InputStep, live: int) -> bool:
+    """Say whether the pruned copy is no better than a constant answer (one label: never)."""
+    guess = guessing_loss(expert.counts, expert.network.plan.training.output)
+    several = int((expert.counts > 0).sum()) > 1
+    return several and not float(_held_losses(expert, step, live).mean()) < MARGIN * guess
 
 
 @torch.no_grad()
@@ -72,16 +91,20 @@ def settle(expert: Expert, step: InputStep, live: int) -> None:
     pruned = expert.compact
     if pruned is None:
         return
+    losses = _held_losses(expert, step, live)
     expert.network.adopt(pruned.net, dict(pruned.masks), pruned.slots)
-    expert.compact, expert.settled = None, expert.network.steps
-    _, (raw, slots) = split_memory(expert)
-    output = expert.network.plan.training.output
-    with torch.no_grad():
-        outputs = pruned.net.eval()(step(raw))[:, :live]
-        losses = sample_losses(outputs, slots, output)
-    losses = torch.cat([losses, losses.new_tensor([guessing_loss(expert.counts, output)])])
+    expert.compact = None
+    guess = guessing_loss(expert.counts, expert.network.plan.training.output)
+    losses = torch.cat([losses, losses.new_tensor([guess])])
     seed = derive(expert.network.plan.seed, "rebase", expert.id, expert.network.steps)
     expert.detector.rebase(bootstrap(losses, expert.batch, seed))
+
+
+@torch.no_grad()
+def _held_losses(expert: Expert, step: InputStep, live: int) -> Tensor:
+    _, (raw, slots) = split_memory(expert)
+    outputs = expert.answers.eval()(step(raw))[:, :live]
+    return sample_losses(outputs, slots, expert.network.plan.training.output)
 
 
 def split_memory(expert: Expert) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:

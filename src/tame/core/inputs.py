@@ -53,6 +53,7 @@ class InputStep(nn.Module):
     def __init__(self, inputs: Inputs, shape: tuple[int, ...], dtype: torch.dtype) -> None:
         super().__init__()
         self.inputs = inputs
+        self._raw = (tuple(shape), dtype)
         self.is_bytes = dtype == torch.uint8
         self.grey = self.is_bytes and len(shape) == GREY_DIMENSIONS
         shape = (1, *shape) if self.grey else tuple(shape)
@@ -71,6 +72,10 @@ class InputStep(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.normalise(self.scale(x))
+
+    def under(self, inputs: Inputs) -> "InputStep":
+        """Return the step other settings would make of the same raw samples."""
+        return InputStep(inputs, *self._raw).to(self.mean.device)
 
     def prepare(self, x: Tensor, generator: torch.Generator | None, augment: Any = None) -> Tensor:
         """Return network inputs; images are changed at random by `augment` if there is one."""

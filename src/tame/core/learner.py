@@ -114,14 +114,14 @@ class TAME:
             return Consolidation(experts=0)
         pool, step, live = self._pool, self._intake.ready, len(self._intake.labels)
         trained = self._selector.fit(pool.plan, step, progress)
-        pruned = []
+        attempts = {}
         for expert in pool.experts:
-            if compact(expert, self.settings.pruner, step, live, progress):
-                pruned.append(expert.id)
+            attempts[expert.id] = compact(expert, self.settings.pruner, step, live, progress)
             if expert is not pool.active:
                 settle(expert, step, live)
         self._model = None
-        return Consolidation(len(pool.experts), tuple(pruned), trained, self.sizes())
+        pruned = {number: times for number, times in attempts.items() if times}
+        return Consolidation(len(pool.experts), pruned, trained, self.sizes())
 
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:
         """Return a label for each raw sample; before anything was observed, -1.

@@ -32,6 +32,10 @@ class Pruner(Protocol):
         """Prune the network in place and return the masks of what is left."""
         ...
 
+    def slower(self) -> "Pruner":
+        """Return a pruner that retrains at half the rate."""
+        ...
+
     def gentler(self) -> "Pruner | None":
         """Return a pruner that keeps more, or None if this one keeps everything."""
         ...
@@ -69,6 +73,10 @@ class Magnitude:
         apply_masks(net, masks)
         fit(net, samples, replace(self.retraining, output=output), generator, progress, masks)
         return masks
+
+    def slower(self) -> "Magnitude":
+        retraining = replace(self.retraining, rate=self.retraining.rate / 2)
+        return replace(self, retraining=retraining)
 
     def gentler(self) -> "Magnitude | None":
         if self.sparsity <= 0:

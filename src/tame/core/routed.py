@@ -16,7 +16,7 @@ CHUNK = 1024
 class Decision(Protocol):
     """Turns routing and experts into one score a label."""
 
-    def decide(self, model: "RoutedModel", ready: Tensor) -> Tensor:
+    def decide(self, model: "RoutedModel", raw: Tensor, ready: Tensor) -> Tensor:
         """Return (samples, labels) scores, minus infinity where nothing speaks for a label."""
         ...
 
@@ -25,8 +25,8 @@ class Decision(Protocol):
 class HardRouting:
     """The paper's: each sample goes to its most likely expert, whose best label is taken."""
 
-    def decide(self, model: "RoutedModel", ready: Tensor) -> Tensor:
-        return model.ask(ready, model.router(ready).argmax(1))
+    def decide(self, model: "RoutedModel", raw: Tensor, ready: Tensor) -> Tensor:
+        return model.ask(ready, model.router(raw, ready).argmax(1))
 
 
 class RoutedModel(nn.Module):
@@ -60,7 +60,7 @@ class RoutedModel(nn.Module):
         self.register_buffer("labels", tables[1])
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.decision.decide(self, self.step(x))
+        return self.decision.decide(self, x, self.step(x))
 
     def ask(self, ready: Tensor, chosen: Tensor) -> Tensor:
         """Return the scores of the chosen expert (by position) for each sample."""
@@ -83,7 +83,7 @@ class RoutedModel(nn.Module):
     def route(self, x: Tensor) -> Tensor:
         """Return the id of the expert each raw sample would be sent to."""
         self.eval()
-        chosen = [self.router(self.step(part)).argmax(1) for part in x.split(CHUNK)]
+        chosen = [self.router(part, self.step(part)).argmax(1) for part in x.split(CHUNK)]
         return self.owners[torch.cat(chosen)] if chosen else self.owners[:0]
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Routers: modules that give each sample a score an expert."""
+"""Routers: modules that give each sample (raw, and ready for the experts) a score an expert."""
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ class NearestMean(nn.Module):
         self.register_buffer("means", means)
         self.register_buffer("owner", owner)
 
-    def forward(self, ready: Tensor) -> Tensor:
+    def forward(self, raw: Tensor, ready: Tensor) -> Tensor:  # noqa: ARG002 (every router's form)
         near = -torch.cdist(ready.flatten(1), self.means).square()
         scores = near.new_full((len(near), self.count), float("-inf"))
         return scores.scatter_reduce(1, self.owner.expand_as(near), near, "amax")
@@ -31,23 +31,34 @@ class NetworkRouter(nn.Module):
 
     `known[j]` is the position of the expert that output `j` stands for. Where an expert came after
     the network was trained, a sample nearest to a mean of that expert goes there, and every other
-    sample goes where the network says.
+    sample goes where the network says. The network may have an input step of its own, to see the
+    samples larger than the experts do.
     """
 
     known: Tensor
 
-    def __init__(self, net: nn.Module, known: Tensor, count: int, late: NearestMean | None) -> None:
+    def __init__(
+        self,
+        net: nn.Module,
+        known: Tensor,
+        count: int,
+        late: NearestMean | None,
+        step: nn.Module | None = None,
+    ) -> None:
         super().__init__()
         self.net = net
+        self.step = step
         self.count = count
         self.late = late
         self.register_buffer("known", known)
 
-    def forward(self, ready: Tensor) -> Tensor:
+    def forward(self, raw: Tensor, ready: Tensor) -> Tensor:
         scores = ready.new_full((len(ready), self.count), float("-inf"))
-        scores[:, self.known] = self.net(ready).log_softmax(1)
+        scores[:, self.known] = self.net(
+            ready if self.step is None else self.step(raw)
+        ).log_softmax(1)
         if self.late is not None:
-            near = self.late(ready).argmax(1)
+            near = self.late(raw, ready).argmax(1)
             newcomer = ~torch.isin(near, self.known)
             scores[newcomer] = float("-inf")
             scores[newcomer, near[newcomer]] = 0.0
@@ -62,7 +73,7 @@ class OneExpert(nn.Module):
         self.position = position
         self.count = count
 
-    def forward(self, ready: Tensor) -> Tensor:
+    def forward(self, raw: Tensor, ready: Tensor) -> Tensor:  # noqa: ARG002 (every router's form)
         scores = ready.new_full((len(ready), self.count), float("-inf"))
         scores[:, self.position] = 0.0
         return scores

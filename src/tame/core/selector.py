@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from tame.core.augment import Affine
-from tame.core.inputs import InputStep
+from tame.core.inputs import Inputs, InputStep
 from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero, magnitude_masks
 from tame.core.reservoir import Reservoir
 from tame.core.routers import NearestMean, NetworkRouter, OneExpert
+from tame.core.strata import Strata
 from tame.engine.fitting import Recipe, Samples, apply_masks, fit
 from tame.engine.randomness import derive, torch_generator
 from tame.nets import resolve
@@ -52,12 +53,16 @@ class Selector(Protocol):
 class NetworkSelector:
     """A network trained on a uniform sample of the whole stream, each with its expert's id.
 
-    `memory` (C_s) samples are kept; `net` "same" is the experts' own kind. Each fit starts from
-    fresh seeded weights, prunes `sparsity` of them and retrains.
+    `memory` (C_s) samples are kept; `net` "same" is the experts' own kind, `inputs` an input step
+    of its own (none: the experts'). Each fit starts from fresh seeded weights, prunes `sparsity`
+    of them and retrains. With `each` above 0 so many samples are kept of every label of every
+    expert instead, balanced as in the authors' code; its size then grows with their number.
     """
 
     net: Any = "same"
     memory: int = 2500
+    each: int = 0
+    inputs: Inputs | None = None
     sparsity: float = 0.5
     training: Recipe = field(
         default_factory=lambda: Recipe(epochs=60, rate=0.05, weight_decay=5e-4, augment=Affine())
@@ -66,7 +71,8 @@ class NetworkSelector:
         default_factory=lambda: Recipe(epochs=20, rate=0.01, augment=Affine())
     )
     _seed: int = field(init=False, default=0, repr=False)
-    _reservoir: Reservoir = field(init=False, repr=False, compare=False)
+    _reservoir: Reservoir | Strata = field(init=False, repr=False, compare=False)
+    _shape: tuple[int, ...] = field(init=False, default=(), repr=False)
     _net: nn.Module | None = field(init=False, default=None, repr=False)
     _known: list[int] = field(init=False, default_factory=list, repr=False)
     _fitted: int = field(init=False, default=0, repr=False)
@@ -74,7 +80,7 @@ class NetworkSelector:
     def __post_init__(self) -> None:
         if not 0 <= self.sparsity < 1:
             raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
-        self._reservoir = Reservoir(self.memory, 0)
+        self._reservoir = self._empty(0)
 
     def fresh(self, seed: int) -> Self:
         copied = replace(self)
@@ -84,7 +90,10 @@ class NetworkSelector:
     def reseed(self, seed: int) -> None:
         """Start over with an empty memory."""
         self._seed = seed
-        self._reservoir = Reservoir(self.memory, derive(seed, "selector memory"))
+        self._reservoir = self._empty(derive(seed, "selector memory"))
+
+    def _empty(self, seed: int) -> Reservoir | Strata:
+        return Strata(self.each, seed) if self.each else Reservoir(self.memory, seed)
 
     def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None:
         self._reservoir.add(raw, slots.int(), torch.full_like(slots, expert, dtype=torch.int32))
@@ -98,7 +107,10 @@ class NetworkSelector:
         self._fitted = self._reservoir.seen
         self._net = None
         if len(known) > 1:
-            self._train(plan, Samples(raw, target, step.prepare, len(known)), progress)
+            own = self._step(step)
+            self._shape = own.output_shape
+            plan = replace(plan, input_shape=self._shape)
+            self._train(plan, Samples(raw, target, own.prepare, len(known)), progress)
         return True
 
     def router(self, step: InputStep, owners: Sequence[int]) -> nn.Module:
@@ -111,7 +123,8 @@ class NetworkSelector:
             return means
         assert self._net is not None  # noqa: S101 (one of the two exists)
         known = torch.tensor([list(owners).index(i) for i in self._known], device=step.mean.device)
-        return NetworkRouter(self._net, known, count, means)
+        own = None if self.inputs is None else self._step(step)
+        return NetworkRouter(self._net, known, count, means, own)
 
     def parameters(self) -> tuple[int, int, int]:
         if self._net is None:
@@ -131,6 +144,7 @@ class NetworkSelector:
         return {
             "reservoir": self._reservoir.state_dict(),
             "net": None if self._net is None else dict(self._net.state_dict()),
+            "shape": list(self._shape),
             "known": self._known,
             "fitted": self._fitted,
         }
@@ -139,10 +153,14 @@ class NetworkSelector:
         self._reservoir.load_state_dict(state["reservoir"])
         self._known = state["known"]
         self._fitted = state["fitted"]
+        self._shape = tuple(state["shape"])
         self._net = None
         if state["net"] is not None and plan is not None:
-            self._net = self._build(plan).eval()
+            self._net = self._build(replace(plan, input_shape=self._shape)).eval()
             self._net.load_state_dict(state["net"])
+
+    def _step(self, step: InputStep) -> InputStep:
+        return step if self.inputs is None else step.under(self.inputs)
 
     def _build(self, plan: Blueprint) -> nn.Module:
         make = plan.make if self.net == "same" else resolve(self.net)
@@ -152,8 +170,8 @@ class NetworkSelector:
         generator = torch_generator(derive(self._seed, "selector", self._fitted), plan.device)
         net = self._build(plan)
         fit(net, samples, self.training, generator, _named(progress, "training the selector"))
-        masks = magnitude_masks(net, self.sparsity)
-        if masks:
+        if self.sparsity > 0:
+            masks = magnitude_masks(net, self.sparsity)
             apply_masks(net, masks)
             say = _named(progress, "pruning the selector")
             fit(net, samples, self.retraining, generator, say, masks)

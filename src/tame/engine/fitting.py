@@ -101,7 +101,19 @@ def fit(
 
     A last batch of one sample is left out of its epoch: batch norm cannot train on it.
     """
-    draws = PrivateDraws(int(generator.initial_seed()), samples.x.device)
+    with PrivateDraws(int(generator.initial_seed()), samples.x.device):
+        _fit(net, samples, recipe, generator, progress, masks)
+    net.eval()
+
+
+def _fit(
+    net: nn.Module,
+    samples: Samples,
+    recipe: Recipe,
+    generator: torch.Generator,
+    progress: Progress,
+    masks: Masks | None,
+) -> None:
     optimiser = make_optimiser(net, recipe)
     count = len(samples.x)
     per_epoch = math.ceil(count / recipe.batch)
@@ -114,12 +126,10 @@ def fit(
                 continue
             set_rate(optimiser, recipe.rate_at((epoch * per_epoch + number) / total))
             x = samples.prepare(samples.x[chosen], generator, recipe.augment)
-            with draws:
-                outputs = net(x)[:, : samples.live]
+            losses = sample_losses(net(x)[:, : samples.live], samples.y[chosen], recipe.output)
             optimiser.zero_grad(set_to_none=True)
-            sample_losses(outputs, samples.y[chosen], recipe.output).mean().backward()
+            losses.mean().backward()
             optimiser.step()
             if masks:
                 apply_masks(net, masks)
         progress("", epoch + 1, recipe.epochs)
-    net.eval()

@@ -1,12 +1,15 @@
 """The same images in every segment, their pixels reordered each time; labels stay."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from torch import Tensor
 
 from tame.engine.randomness import derive, numpy_generator
-from tame.streams.dataset import read
-from tame.streams.segments import Course, Origin, SegmentedStream
+from tame.streams.dataset import Array, read
+from tame.streams.origin import Origin, as_it_is
+from tame.streams.segments import Course, SegmentedStream
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,16 @@ class Permute(Course):
     def open(self, seed: int) -> SegmentedStream:
         """Return the stream of this seed."""
         data = read(self.data)
-        train, held = np.arange(len(data.y)), np.arange(len(data.held_y))
         size = int(np.prod(data.x.shape[1:]))
-        origins = [Origin("identity", train, held)]
+        origins = [Origin.of_all("identity", data)]
         for number in range(1, self.segments):
             pixels = numpy_generator(derive(seed, "pixels", number)).permutation(size)
-            origins.append(Origin(f"permutation {number}", train, held, pixels))
-        return SegmentedStream(data, origins, self, seed)
+            view = partial(reordered, pixels=pixels)
+            origins.append(Origin.of_all(f"permutation {number}", data, view))
+        return SegmentedStream(origins, self, seed)
+
+
+def reordered(samples: Array, pixels: Array) -> Tensor:
+    """Show samples with their pixels in another order."""
+    flat = samples.reshape(len(samples), -1)
+    return as_it_is(flat[:, pixels].reshape(samples.shape))

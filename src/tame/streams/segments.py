@@ -4,33 +4,18 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from tame.engine.randomness import derive, numpy_generator
 from tame.errors import ConfigError
-from tame.streams.dataset import Array, Dataset
+from tame.streams.dataset import Array
+from tame.streams.origin import Origin
 from tame.types import Batch, HeldOut, Truth
 
-
-@dataclass(frozen=True)
-class Origin:
-    """A distribution: which samples of a data set belong to it, and how it orders their pixels."""
-
-    name: str
-    train: Array
-    held: Array
-    pixels: Array | None = None
-
-    def render(self, x: Array, chosen: Array) -> Tensor:
-        """Return the chosen samples as this origin shows them."""
-        samples = x[chosen]
-        if self.pixels is not None:
-            flat = samples.reshape(len(samples), -1)
-            samples = flat[:, self.pixels].reshape(samples.shape)
-        return torch.from_numpy(np.ascontiguousarray(samples))
+Labels = Literal["global", "local"]
 
 
 @dataclass(frozen=True)
@@ -38,13 +23,15 @@ class Course:
     """How a stream runs over its origins.
 
     `order` names the origin of each segment (empty: each once); a segment shows its samples
-    `passes` times, shuffled anew each time. A batch may `straddle` two segments or not.
+    `passes` times, shuffled anew each time. A batch may `straddle` two segments or not. Labels
+    are the data set's own (`global`), or renumbered from 0 in each segment (`local`).
     """
 
     order: tuple[int, ...] = ()
     passes: int = 1
     batch: int = 32
     straddle: bool = False
+    labels: Labels = "global"
 
     def __post_init__(self) -> None:
         if self.passes < 1 or self.batch < 1:
@@ -52,22 +39,21 @@ class Course:
 
 
 class SegmentedStream:
-    """Batches of a data set, segment after segment; the same seed gives the same stream."""
+    """Batches of samples, segment after segment; the same seed gives the same stream."""
 
-    def __init__(self, data: Dataset, origins: Sequence[Origin], course: Course, seed: int) -> None:
+    def __init__(self, origins: Sequence[Origin], course: Course, seed: int) -> None:
         order = course.order or tuple(range(len(origins)))
         for number in order:
             if not 0 <= number < len(origins):
                 raise ConfigError(f"order names segment {number}; there are {len(origins)}")
-        self._data = data
         self._origins = origins
         self._order = order
-        visits = [
+        self._local = course.labels == "local"
+        self._visits = [
             _visits(origins[number].train, course.passes, derive(seed, "order", place))
             for place, number in enumerate(order)
         ]
-        self._visits = np.concatenate(visits)
-        self._ends = np.cumsum([len(part) for part in visits]).tolist()
+        self._ends = np.cumsum([len(part) for part in self._visits]).tolist()
         self._cuts = _cuts(self._ends, course.batch, straddle=course.straddle)
 
     def __len__(self) -> int:
@@ -76,12 +62,12 @@ class SegmentedStream:
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Yield the batches from number `start` on."""
         for step in range(start, len(self)):
-            parts = list(self._parts(step))
-            x = [self._origins[o].render(self._data.x, self._visits[a:b]) for o, a, b in parts]
-            chosen = self._visits[self._cuts[step] : self._cuts[step + 1]]
-            yield Batch(
-                torch.cat(x) if len(x) > 1 else x[0], torch.from_numpy(self._data.y[chosen])
-            )
+            parts = [self._part(*part) for part in self._parts(step)]
+            if len(parts) == 1:
+                yield parts[0]
+            else:
+                x, y = zip(*parts, strict=True)
+                yield Batch(torch.cat(x), torch.cat(y))
 
     def __iter__(self) -> Iterator[Batch]:
         return self.batches()
@@ -90,29 +76,35 @@ class SegmentedStream:
         """Return what really happens, for benchmarks alone."""
         begins = [0, *self._ends[:-1]]
         used = sorted(set(self._order))
-        labels = {o: np.unique(self._data.y[self._origins[o].train]).tolist() for o in used}
         return Truth(
             origins=self._order,
             starts=tuple(bisect_right(self._cuts, begin) - 1 for begin in begins),
-            names={o: self._origins[o].name for o in used},
-            labels={o: tuple(found) for o, found in labels.items()},
+            names={number: self._origins[number].name for number in used},
+            labels={number: self._origins[number].labels for number in used},
             composition=self._composition,
+            local=self._local,
         )
 
     def held_out(self) -> list[HeldOut]:
-        """Return the held-out samples of every origin that occurs."""
+        """Return the held-out samples of every origin that occurs, labelled as in the stream."""
         found = []
         for number in sorted(set(self._order)):
             origin = self._origins[number]
-            x = origin.render(self._data.held_x, origin.held)
-            y = torch.from_numpy(self._data.held_y[origin.held])
+            x, y = origin.render_held(local=self._local)
             found.append(HeldOut(number, origin.name, x, y))
         return found
 
+    def _part(self, place: int, begin: int, end: int) -> Batch:
+        origin = self._origins[self._order[place]]
+        offset = self._ends[place - 1] if place else 0
+        return Batch(
+            *origin.render(self._visits[place][begin - offset : end - offset], self._local)
+        )
+
     def _composition(self, step: int) -> Mapping[int, int]:
         counts: Counter[int] = Counter()
-        for origin, begin, end in self._parts(step):
-            counts[origin] += end - begin
+        for place, begin, end in self._parts(step):
+            counts[self._order[place]] += end - begin
         return counts
 
     def _parts(self, step: int) -> Iterator[tuple[int, int, int]]:
@@ -120,7 +112,7 @@ class SegmentedStream:
         place = bisect_right(self._ends, begin)
         while begin < end:
             stop = min(end, self._ends[place])
-            yield self._order[place], begin, stop
+            yield place, begin, stop
             begin, place = stop, place + 1
 
 

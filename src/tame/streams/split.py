@@ -1,17 +1,24 @@
 """A data set's classes divided into segments: five pairs of digits, say."""
 
+from collections import defaultdict
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from tame.engine.randomness import derive, numpy_generator
 from tame.errors import ConfigError
-from tame.streams.dataset import read
-from tame.streams.segments import Course, Origin, SegmentedStream
+from tame.streams.dataset import Dataset, read
+from tame.streams.origin import Origin
+from tame.streams.segments import Course, SegmentedStream
 
 
 @dataclass(frozen=True)
 class Split(Course):
     """Each segment shows `classes` classes of a data set and no others.
+
+    They follow in the order of their labels (`natural`), in an order drawn from the seed
+    (`seeded`), or one superclass a segment (`superclass`), where the data set has superclasses.
 
     >>> stream = Split(order=(0, 1, 0)).open(seed=0)
     >>> len(stream), stream.truth().names
@@ -20,20 +27,32 @@ class Split(Course):
 
     data: str = "embedded"
     classes: int = 2
+    division: Literal["natural", "seeded", "superclass"] = "natural"
 
     def open(self, seed: int) -> SegmentedStream:
         """Return the stream of this seed."""
         data = read(self.data)
+        groups = (
+            self._superclasses(data) if self.division == "superclass" else self._runs(data, seed)
+        )
+        origins = [
+            Origin.of_labels(", ".join(str(label) for label in group), data, group)
+            for group in groups
+        ]
+        return SegmentedStream(origins, self, seed)
+
+    def _runs(self, data: Dataset, seed: int) -> list[tuple[int, ...]]:
         labels = np.unique(data.y)
         if self.classes < 1 or len(labels) % self.classes:
             raise ConfigError(f"{len(labels)} classes do not divide into {self.classes} a segment")
-        groups = labels.reshape(-1, self.classes)
-        origins = [
-            Origin(
-                ", ".join(str(label) for label in group),
-                np.flatnonzero(np.isin(data.y, group)),
-                np.flatnonzero(np.isin(data.held_y, group)),
-            )
-            for group in groups
-        ]
-        return SegmentedStream(data, origins, self, seed)
+        if self.division == "seeded":
+            labels = numpy_generator(derive(seed, "class order")).permutation(labels)
+        return [tuple(group) for group in labels.reshape(-1, self.classes).tolist()]
+
+    def _superclasses(self, data: Dataset) -> list[tuple[int, ...]]:
+        if not data.groups:
+            raise ConfigError(f"{data.name} has no superclasses; cifar100 has")
+        members: dict[int, list[int]] = defaultdict(list)
+        for label, group in enumerate(data.groups):
+            members[group].append(label)
+        return [tuple(members[group]) for group in sorted(members)]

@@ -1,0 +1,150 @@
+"""The runs behind the paper's tables and figures, several at a time, resumable.
+
+    python benchmarks/paper_runs.py GROUP [GROUP ...] --data DIR --work DIR [--out DIR]
+        [--jobs 2] [--device cpu] [--minutes 9]
+
+Each job is one `tame run` in its own folder under --work; a job killed or out of time goes on with
+`--resume` when the script is called again. What is finished is copied to --out (default
+benchmarks/results/paper): NAME-seedN.json, and NAME-seedN.events.jsonl.gz where a figure needs it.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+QUICK = (
+    "selector.training.epochs=5",
+    "selector.retraining.epochs=1",
+    "pruner.retraining.epochs=5",
+)
+TWICE = "stream.order=[0,1,2,3,4,0,1,2,3,4]"
+RETURN = "stream.order=[0,1,2,1,3]"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: what it is called, its preset, what is changed, and whether its events are kept."""
+
+    name: str
+    preset: str
+    seed: int
+    changes: tuple[str, ...] = ()
+    trace: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name of its files."""
+        return f"{self.name}-seed{self.seed}"
+
+
+def runs(name: str, seeds: int, preset: str, *changes: str, traced: int = 0) -> list[Job]:
+    """Return the same run over seeds; the first `traced` keep their events."""
+    return [Job(name, f"paper/{preset}", s, changes, s < traced) for s in range(seeds)]
+
+
+GROUPS = {
+    "split-mnist": runs("split-mnist", 10, "split-mnist", traced=1),
+    "split-mnist-global": runs("split-mnist-global", 10, "split-mnist-global"),
+    "split-mnist-gap": [
+        *runs("split-mnist.balanced", 5, "split-mnist", "selector.each=250"),
+        *runs("split-mnist.unpruned-experts", 5, "split-mnist", "pruner.sparsity=0"),
+        *runs("split-mnist.unpruned-selector", 5, "split-mnist", "selector.sparsity=0"),
+    ],
+    "returns": [
+        *runs("returns-twice", 10, "split-mnist", TWICE, *QUICK, traced=1),
+        *runs("returns-t2", 10, "split-mnist", RETURN, *QUICK, traced=1),
+    ],
+    "smoothing": [
+        *runs(
+            "split-mnist.unsmoothed", 5, "split-mnist", "detector.smoothing=1.0", *QUICK, traced=1
+        ),
+    ],
+    "permuted-mnist": runs("permuted-mnist", 3, "permuted-mnist", traced=1),
+    "permuted-mnist-gap": [
+        *runs("permuted-mnist.unpruned-experts", 1, "permuted-mnist", "pruner.sparsity=0"),
+    ],
+}
+
+
+def command(job: Job, folder: Path, options: argparse.Namespace) -> list[str]:
+    """Return the command line that starts or resumes a job."""
+    line = [sys.executable, "-m", "tame", "run", "--out", str(folder), "--data", str(options.data)]
+    if (folder / "run.toml").exists():
+        return [*line, "--resume"]
+    line += [job.preset, "--seed", str(job.seed), "--device", options.device]
+    for change in job.changes:
+        line += ["--set", change]
+    return line
+
+
+def collect(job: Job, folder: Path, out: Path) -> None:
+    """Copy what a finished run is remembered by."""
+    result = json.loads((folder / "result.json").read_text())
+    result["name"], result["changes"] = job.name, list(job.changes)
+    (out / f"{job.title}.json").write_text(json.dumps(result, indent=1) + "\n")
+    if job.trace:
+        packed = gzip.compress((folder / "events.jsonl").read_bytes(), mtime=0)
+        (out / f"{job.title}.events.jsonl.gz").write_bytes(packed)
+
+
+def work_through(jobs: list[Job], options: argparse.Namespace) -> int:
+    """Run the jobs, so many at a time, until they are done or time is up; return those left."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    deadline = time.monotonic() + 60 * options.minutes
+    waiting = [job for job in jobs if not (options.out / f"{job.title}.json").exists()]
+    running: list[tuple[Job, Path, subprocess.Popen[bytes]]] = []
+    while (waiting or running) and time.monotonic() < deadline:
+        while waiting and len(running) < options.jobs:
+            job = waiting.pop(0)
+            folder = options.work / job.title
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            log = (options.work / f"{job.title}.log").open("ab")
+            line = command(job, folder, options)
+            process = subprocess.Popen(line, stdout=log, stderr=log, env=environment)
+            running.append((job, folder, process))
+        time.sleep(0.5)
+        running = [entry for entry in running if not settled(*entry, options.out)]
+    for _, _, process in running:
+        process.send_signal(signal.SIGINT)
+    for _, _, process in running:
+        process.wait()
+    return len(waiting) + len(running)
+
+
+def settled(job: Job, folder: Path, process: "subprocess.Popen[bytes]", out: Path) -> bool:
+    """Say whether a job has ended, and collect what it made."""
+    if process.poll() is None:
+        return False
+    if process.returncode == 0:
+        collect(job, folder, out)
+    print(
+        f"{job.title}: {'done' if process.returncode == 0 else 'FAILED, see its log'}", flush=True
+    )
+    return True
+
+
+def main() -> None:
+    """Run the named groups."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("groups", nargs="+", choices=GROUPS)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/paper"))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--minutes", type=float, default=1e9)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    left = work_through([job for group in options.groups for job in GROUPS[group]], options)
+    print(f"{left} left")
+
+
+if __name__ == "__main__":
+    main()
