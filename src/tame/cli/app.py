@@ -1,9 +1,10 @@
-"""The command line: `tame run`, `list`, `report`, `predict`, `inspect`."""
+"""The command line: `tame run`, `list`, `report`, `predict`, `inspect`, `data`."""
 
 import sys
 
 import typer
 
+from tame.cli.data import data
 from tame.cli.inspect import inspect
 from tame.cli.list import list_parts
 from tame.cli.predict import predict
@@ -23,6 +24,7 @@ app.command("list")(list_parts)
 app.command("report")(report)
 app.command("predict")(predict)
 app.command("inspect")(inspect)
+app.add_typer(data, name="data")
 
 
 def main() -> None:

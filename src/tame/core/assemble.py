@@ -19,6 +19,7 @@ def assemble(
     for row, expert in zip(seen, experts, strict=True):
         row[: len(expert.counts)] = torch.from_numpy(expert.counts > 0)
     owners = [expert.id for expert in experts]
-    router = selector.router(intake.ready, owners).to(intake.device)
+    router = selector.router(intake.ready, owners)
     nets = [expert.answers for expert in experts]
-    return RoutedModel(intake.ready, router, nets, owners, (seen, labels), decision)
+    model = RoutedModel(intake.ready, router, nets, owners, (seen, labels), decision)
+    return model.to(intake.device)

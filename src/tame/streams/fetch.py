@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import NoReturn
 
 from tame.errors import ConfigError, DataError, StorageError
 from tame.streams.catalogue import Download, Source, digest, is_right, is_whole
@@ -65,7 +64,7 @@ class Courier:
             return target
         complaints = []
         for server in servers:
-            url = f"{server.rstrip('/')}/{file.name}"
+            url = f"{server}/{file.name}"
             try:
                 partial = self._complete(url, file, folder)
             except RefusalError as error:
@@ -74,7 +73,7 @@ class Courier:
             with storing(target):
                 partial.replace(target)
             return target
-        _give_up(file, folder, complaints)
+        raise _failure(file, folder, complaints)
 
     def _complete(self, url: str, file: Download, folder: Path) -> Path:
         """Return the partial file once it is whole and right."""
@@ -110,8 +109,8 @@ class Courier:
         """Ask for what is missing and append it."""
         with storing(partial):
             partial.parent.mkdir(parents=True, exist_ok=True)
-        with _ask(url, _length(partial), self.patience.timeout) as response:
-            have = _offset(response, _length(partial))
+        response, have = _ask(url, _length(partial), self.patience.timeout)
+        with response:
             length = response.headers.get("Content-Length", "")
             if length.isdigit() and have + int(length) != file.size:
                 raise RefusalError(
@@ -134,12 +133,10 @@ def fetch(
     courier: Courier = Courier(),  # noqa: B008 (frozen)
 ) -> bool:
     """Download a data set into a data folder; return False where it is there and right already."""
-    for server in servers:
-        if not re.match(r"https?://", server):
-            raise ConfigError(f"'{server}' is no address to fetch from; http:// or https:// is")
+    servers = [_address(server) for server in servers or entry.servers]
     if is_whole(entry, root):
         return False
-    home, servers = root / entry.places[0], servers or entry.servers
+    home = root / entry.places[0]
     with claimed(root):
         if entry.archive:
             unpack(courier.bring(entry.downloads[0], root, servers), entry, root)
@@ -205,9 +202,16 @@ def storing(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _ask(url: str, have: int, timeout: float) -> HTTPResponse:
+def _address(server: str) -> str:
+    if not re.match(r"https?://", server):
+        raise ConfigError(f"'{server}' is no address to fetch from; one begins with https://")
+    return server.rstrip("/")
+
+
+def _ask(url: str, have: int, timeout: float) -> tuple[HTTPResponse, int]:
+    """Return the answer, and where in the file it begins: at what is missing, or anew."""
     headers = {"User-Agent": "tame"} | ({"Range": f"bytes={have}-"} if have else {})
-    request = urllib.request.Request(url, headers=headers)  # noqa: S310 (http or https: fetch checks)
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 (see _address)
     try:
         response: HTTPResponse = urllib.request.urlopen(request, timeout=timeout)  # noqa: S310
     except urllib.error.HTTPError as error:
@@ -216,19 +220,13 @@ def _ask(url: str, have: int, timeout: float) -> HTTPResponse:
             return _ask(url, 0, timeout)
         kind = FaultError if error.code in PASSING else RefusalError
         raise kind(f"answers {error.code} {error.reason}") from error
-    except (OSError, HTTPException) as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise FaultError(f"cannot be reached: {getattr(error, 'reason', error)}") from error
-    return response
-
-
-def _offset(response: HTTPResponse, have: int) -> int:
-    """Return where in the file an answer begins; after a gap it is of no use."""
-    if response.status != PARTIAL_CONTENT:
-        return 0
-    told = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    if not told or int(told[1]) > have:
-        raise RefusalError("answers with another part of the file than was asked for")
-    return int(told[1])
+    begin = have if response.status == PARTIAL_CONTENT else 0
+    if not begin or response.headers.get("Content-Range", "").startswith(f"bytes {begin}-"):
+        return response, begin
+    response.close()  # a part, but not the one that is missing
+    return _ask(url, 0, timeout)
 
 
 def _chunks(response: HTTPResponse, missing: int) -> Iterator[bytes]:
@@ -265,9 +263,9 @@ def _length(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-def _give_up(file: Download, folder: Path, complaints: list[str]) -> NoReturn:
+def _failure(file: Download, folder: Path, complaints: list[str]) -> DataError:
     kept = _length(folder / (file.name + PARTIAL))
-    raise DataError(
+    return DataError(
         f"could not fetch {file.name}: {'; '.join(complaints)}. What may help: the network or "
         "its proxy (https_proxy), another try later"
         + (f" ({kept} bytes are kept and will not be asked for again)" if kept else "")
