@@ -110,7 +110,7 @@ def merge(base: Table, over: Mapping[str, Any]) -> Table:
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
-        if isinstance(old, str) and isinstance(value, Mapping) and "name" not in value:
+        if isinstance(old, str) and isinstance(value, Mapping) and old != "none":
             old = {"name": old}
         if isinstance(old, Mapping) and isinstance(value, Mapping):
             renamed = "name" in value and value["name"] != old.get("name")

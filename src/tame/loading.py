@@ -8,6 +8,7 @@ import torch
 from tame import checkpoint
 from tame.config import build
 from tame.errors import CheckpointError
+from tame.nets.weights import left_blank
 from tame.registry import METHODS
 from tame.types import NetMaker
 
@@ -42,7 +43,8 @@ def load_run(
     settings = build(method.settings_type, header["settings"], "settings")
     learner = method(net=net or kind, seed=header["seed"], settings=settings, device=device)
     try:
-        learner.load_state_dict(state)
+        with left_blank():  # every weight comes from the file
+            learner.load_state_dict(state)
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
         raise CheckpointError(f"{path} does not fit {header['method']}: {error}") from error
     return learner, header

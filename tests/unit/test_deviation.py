@@ -120,3 +120,13 @@ def test_rebase_ends_the_burn_in_and_nothing_rebased_starts_it_again():
 def test_impossible_settings_are_refused(wrong: dict[str, Any]):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Deviation(**wrong)
+
+
+def test_one_bad_sample_in_a_batch_of_a_converged_expert_is_no_shift():
+    detector = Deviation()
+    for _ in range(200):
+        detector.update(Reading(0.001, 0.0005, 32))
+    # One of 32 samples at loss 3: mean 0.094, and the standard error is as large.
+    assert detector.accepts(Reading(0.0947, 0.0937, 32))
+    # The same rise shared by all samples is a shift.
+    assert not detector.accepts(Reading(0.0947, 0.003, 32))

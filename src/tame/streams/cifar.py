@@ -40,7 +40,9 @@ def read_pickle(path: Path) -> dict[str, Any]:
             raise UnpicklingError(f"it holds a {type(found).__name__}, not a dictionary")
         return {_text(key): _unwrapped(value) for key, value in found.items()}
     except Exception as error:
-        raise DataError(f"{path} is not a file of the data set: {error!r}") from error
+        raise DataError(
+            f"{path} is not a file of the data set: {str(error) or repr(error)}"
+        ) from error
 
 
 def read_binary(path: Path, limits: tuple[int, ...]) -> tuple[Array, Array]:

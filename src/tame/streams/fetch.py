@@ -177,7 +177,8 @@ def claimed(root: Path) -> Iterator[None]:
         return
     import fcntl
 
-    handle = os.open(root, os.O_RDONLY)
+    with storing(root):
+        handle = os.open(root, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -197,8 +198,8 @@ def storing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageError(
-            f"could not write {path}: {error.strerror or error}; when there is room again, "
-            "another fetch goes on with what has arrived"
+            f"could not write {path}: {error.strerror or error}; what has arrived is kept: "
+            "make room and fetch again, or name another folder with --to"
         ) from error
 
 

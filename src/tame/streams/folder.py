@@ -63,7 +63,7 @@ def pick(name: str, folder: Path, files: Iterable[str]) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Say whether a file is there; one that may not be looked at is an error, not an absence."""
+    """Say whether a file is there; where looking is forbidden, that is the error."""
     try:
         return path.is_file()
     except OSError as error:

@@ -19,7 +19,7 @@ def read_svhn() -> Dataset:
 
 def read_mat(path: Path) -> tuple[Array, Array]:
     """Return images (count, 3, 32, 32) and labels of one file."""
-    from scipy.io import loadmat  # type: ignore[import-untyped]  # comes with scikit-learn
+    from scipy.io import loadmat  # comes with scikit-learn
 
     try:
         found = loadmat(path, variable_names=("X", "y"), appendmat=False)

@@ -15,7 +15,9 @@ class Deviation:
     The window holds raw losses, the smoothed loss is an exponential average with weight
     `smoothing` (alpha) on the newest. The spread is the window's standard deviation, but never
     under `floor`, nor under the standard error of a batch's mean loss as the samples' own losses
-    tell it: a converged expert has almost no deviation, and small batches are noisy. The first
+    tell it, averaged over the window: a converged expert has almost no deviation, and small batches
+    are noisy. Nor is it under what the standard error of the batch at hand brings into the smoothed
+    loss (`smoothing` times it): a rise that a sample or two carry alone is no shift. The first
     `burn_in` readings raise no alarm.
 
     A loss above the threshold that raises no alarm yet enters the window as the threshold itself:
@@ -93,15 +95,16 @@ class Deviation:
             return Verdict(shift=True, statistic=math.inf, threshold=self._threshold())
         old = reading.loss if self._smoothed is None else self._smoothed
         smoothed = self.smoothing * reading.loss + (1 - self.smoothing) * old
-        threshold = self._threshold()
+        threshold = self._threshold(self.smoothing * reading.error)
         return Verdict(self._seen >= self.burn_in and smoothed > threshold, smoothed, threshold)
 
-    def _threshold(self) -> float:
+    def _threshold(self, least: float = 0.0) -> float:
         if not self._losses:
             return math.nan
         mean = _mean(self._losses)
         variance = sum((loss - mean) ** 2 for loss in self._losses) / len(self._losses)
-        spread = max(math.sqrt(variance), self.floor, math.sqrt(_mean(self._errors)))
+        usual = math.sqrt(_mean(self._errors))
+        spread = max(math.sqrt(variance), self.floor, usual, least)
         return mean + self.width * spread
 
 
