@@ -9,7 +9,7 @@ from tame.bench.metrics import detection, evaluate, stands_for, summarise, teach
 from tame.types import HeldOut, Truth
 
 
-def truth(origins=(0, 1, 0), starts=(0, 10, 20), local=False):
+def truth(origins=(0, 1, 0), starts=(0, 10, 20), *, local=False):
     labels = {0: (0, 1), 1: (2, 3)}
     return Truth(
         origins, starts, {0: "a", 1: "b"}, labels, lambda step: {int(step >= 10): 4}, local
@@ -22,7 +22,7 @@ class Fixed:
     def __init__(self, answers, routes) -> None:
         self.answers, self.routes = torch.tensor(answers), torch.tensor(routes)
 
-    def predict(self, x, when="ever"):
+    def predict(self, x):
         return self.answers[x[:, 0].long()]
 
 
