@@ -1,4 +1,4 @@
-"""The command line: `tame run`, `list`, `report`, `predict`, `inspect`, `data`."""
+"""The command line: `tame run`, `list`, `report`, `paper`, `predict`, `inspect`, `data`."""
 
 import sys
 
@@ -7,6 +7,7 @@ import typer
 from tame.cli.data import data
 from tame.cli.inspect import inspect
 from tame.cli.list import list_parts
+from tame.cli.paper import paper
 from tame.cli.predict import predict
 from tame.cli.report import report
 from tame.cli.run import run
@@ -22,6 +23,7 @@ app = typer.Typer(
 app.command("run")(run)
 app.command("list")(list_parts)
 app.command("report")(report)
+app.command("paper")(paper)
 app.command("predict")(predict)
 app.command("inspect")(inspect)
 app.add_typer(data, name="data")

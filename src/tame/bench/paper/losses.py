@@ -1,0 +1,226 @@
+"""The figures of losses: at a switch, with and without smoothing, on returns, on every stream."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from tame.bench.drawing import (
+    BOUNDARY,
+    INK,
+    LOSS,
+    MUTED,
+    SMOOTHED,
+    THRESHOLD,
+    envelope,
+    origin_colour,
+)
+from tame.bench.paper.canvas import Absent, Plate, over_steps
+from tame.bench.paper.published import SETS, TABLE_1_SETS
+from tame.bench.paper.results import Results
+from tame.bench.record import Record
+
+_BEFORE, _AFTER = 60, 90  # steps shown around a switch
+_MOST_NAMES = 12  # of segments in a row
+_POINTS = 3000  # of a line, beyond which only its extremes are drawn
+
+
+def switch_plate(results: Results) -> Plate | Absent:
+    """Return Figure 1: the expert's loss leaves its threshold when the distribution changes."""
+    title = "Figure 1: the loss at a switch"
+    record = results.record("split-mnist")
+    starts = [segment["start"] for segment in record.result["segments"]] if record else []
+    if record is None or len(starts) < 2:  # noqa: PLR2004 (a change needs two segments)
+        return Absent(title, "no trace `split-mnist-seed0`")
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        _lines(axes, record, slice(max(0, starts[1] - _BEFORE), starts[1] + _AFTER))
+        axes.axvline(starts[1], color=BOUNDARY, linewidth=1, zorder=0.6)
+        axes.annotate(
+            "the segment changes", (starts[1], 0.97), (-6, 0), **_beside_line(axes), ha="right"
+        )
+        axes.set_ylabel("loss of the active expert")
+        axes.legend(loc="upper right")
+
+    caption = (
+        "Split MNIST around its first change (trace `split-mnist-seed0`): the smoothed loss of the "
+        "active expert leaves its threshold; a new expert takes over and starts at ln 2."
+    )
+    return Plate("figure-1-switch", title, caption, (7.2, 2.9), draw)
+
+
+def smoothing_plate(results: Results) -> Plate | Absent:
+    """Return Figure 2: without smoothing single batches create experts."""
+    title = "Figure 2: with and without smoothing"
+    names = {"split-mnist": "smoothed by 0.2", "split-mnist.unsmoothed": "not smoothed"}
+    records = {label: results.record(name) for name, label in names.items()}
+    known = {label: record for label, record in records.items() if record is not None}
+    if len(known) < len(names):
+        missing = [f"`{name}-seed0`" for name, label in names.items() if label not in known]
+        return Absent(title, f"no trace {' and '.join(missing)}")
+
+    def draw(figure: Figure) -> None:
+        rows = figure.subplots(3, 1, sharex=True)
+        for axes, (label, record) in zip(rows[:2], known.items(), strict=True):
+            _lines(axes, record, slice(None))
+            _marked_segments(axes, record, named=False)
+            axes.set(title=label, ylabel="loss")
+        rows[0].legend(loc="upper right", bbox_to_anchor=(1, 1.22), ncols=3)
+        for colour, (label, record) in zip((SMOOTHED, THRESHOLD), known.items(), strict=True):
+            _created(rows[2], record, colour, label)
+        _marked_segments(rows[2], next(iter(known.values())), named=True)
+        rows[2].set(title="experts created", ylabel="experts", ylim=(0, None))
+        rows[2].legend(loc="lower right")
+        over_steps(rows[2], 0, max(record.end for record in known.values()))
+
+    caption = (
+        "Split MNIST, one run each (traces `split-mnist-seed0` and `split-mnist.unsmoothed-seed0`)"
+        ": loss and threshold of the active expert, and how many experts were created by each step. "
+        "Grey lines are the true changes."
+    )
+    return Plate("figure-2-smoothing", title, caption, (7.2, 5.4), draw)
+
+
+def returns_plate(results: Results) -> Plate | Absent:
+    """Return the two sequences in which segments come again."""
+    title = "Figure 4: segments that return"
+    wanted = {
+        "returns-twice": "t1 t2 t3 t4 t5 t1 t2 t3 t4 t5",
+        "returns-t2": "t1 t2 t3 t2 t4",
+    }
+    found = {name: results.record(name) for name in wanted}
+    records = {name: record for name, record in found.items() if record is not None}
+    if not records:
+        return Absent(title, "no trace `returns-twice-seed0` or `returns-t2-seed0`")
+
+    def draw(figure: Figure) -> None:
+        rows = figure.subplots(len(records), 1, squeeze=False)[:, 0]
+        for axes, (name, record) in zip(rows, records.items(), strict=True):
+            _by_expert(axes, record, record.trace.loss)
+            _marked_segments(axes, record, named=True)
+            axes.set(title=wanted[name], ylabel="loss of the active expert")
+            axes.title.set_position((0, 1.08))
+            over_steps(axes, record.first, record.end)
+        _expert_legend(figure, list(records.values()))
+
+    traces = " and ".join(f"`{name}-seed0`" for name in records)
+    caption = (
+        f"Split MNIST (traces {traces}): the loss of the active expert, in that expert's colour; "
+        "the classes of each true segment above it. A segment seen before gets its colour back."
+    )
+    return Plate("figure-4-returns", title, caption, (7.2, 2.7 * len(records)), draw)
+
+
+def supplement_plate(results: Results) -> Plate | Absent:
+    """Return the supplement's losses and smoothed losses of all experts."""
+    title = "Supplement: loss and smoothed loss"
+    found = {name: results.record(name) for name in TABLE_1_SETS}
+    records = {name: record for name, record in found.items() if record is not None}
+    if not records:
+        return Absent(title, f"no trace of {', '.join(f'`{name}-seed0`' for name in TABLE_1_SETS)}")
+
+    def draw(figure: Figure) -> None:
+        grid = figure.subplots(len(records), 2, squeeze=False, sharey="row")
+        for row, (name, record) in zip(grid, records.items(), strict=True):
+            for axes, column in zip(row, ("loss", "smoothed"), strict=True):
+                _by_expert(axes, record, getattr(record.trace, column))
+                _marked_segments(axes, record, named=False)
+                label = "loss" if column == "loss" else "smoothed loss"
+                axes.set_title(f"{SETS[name]}: {label}")
+                over_steps(axes, record.first, record.end)
+            row[0].set_ylabel("loss of the active expert")
+
+    left = [f"`{name}-seed0`" for name in TABLE_1_SETS if name not in records]
+    caption = (
+        f"Traces {', '.join(f'`{name}-seed0`' for name in records)}; a colour is an expert "
+        "(colours come again after ten), grey lines are the true changes."
+        + (f" Not there yet: {', '.join(left)}." if left else "")
+    )
+    return Plate("supplement-losses", title, caption, (8.4, 2.5 * len(records)), draw)
+
+
+def _lines(axes: Axes, record: Record, part: slice) -> None:
+    trace = record.trace
+    for name, label, colour, width in (
+        ("loss", "loss of the batch", LOSS, 0.8),
+        ("smoothed", "smoothed loss", SMOOTHED, 1.3),
+        ("threshold", "threshold", THRESHOLD, 1.1),
+    ):
+        step, values = trace.step[part], getattr(trace, name)[part]
+        if name == "smoothed" and np.allclose(values, trace.loss[part], equal_nan=True):
+            continue
+        at = _thinned(values)
+        style = (0, (4, 2)) if name == "threshold" else "solid"
+        axes.plot(step[at], values[at], color=colour, linewidth=width, linestyle=style, label=label)
+    over_steps(axes, int(trace.step[part][0]), int(trace.step[part][-1]) + 1)
+
+
+def _by_expert(axes: Axes, record: Record, values: NDArray[np.float64]) -> None:
+    for expert, part in _stretches(record):
+        at = _thinned(values[part], len(values))
+        axes.plot(
+            record.trace.step[part][at],
+            values[part][at],
+            color=origin_colour(expert),
+            linewidth=0.7,
+        )
+
+
+def _stretches(record: Record) -> Iterator[tuple[int, slice]]:
+    """Yield each expert and the steps whose loss is its own: it learned from the batch before."""
+    learned = record.trace.expert
+    measured = np.concatenate([learned[:1], learned[:-1]])
+    bounds = [0, *(np.flatnonzero(np.diff(measured)) + 1).tolist(), len(measured)]
+    for start, end in pairwise(bounds):
+        yield int(measured[start]), slice(start, end)
+
+
+def _thinned(values: NDArray[np.float64], of: int | None = None) -> NDArray[np.int64]:
+    bins = max(2, _POINTS // 2 * len(values) // max(of or len(values), 1))
+    return envelope(values, bins)
+
+
+def _created(axes: Axes, record: Record, colour: str, label: str) -> None:
+    recruits = [s["step"] for s in record.result["shifts"] if s["change"] == "recruited"]
+    steps = [record.first, *recruits, record.end]
+    counts = [*range(1, len(recruits) + 2), len(recruits) + 1]
+    axes.step(steps, counts, where="post", color=colour, linewidth=1.5, label=label)
+
+
+def _marked_segments(axes: Axes, record: Record, *, named: bool) -> None:
+    segments = record.result["segments"]
+    starts = [segment["start"] for segment in segments]
+    for start in starts[1:]:
+        axes.axvline(start, color=BOUNDARY, linewidth=0.7, zorder=0.6)
+    if named and len(segments) <= _MOST_NAMES:
+        for segment, (start, end) in zip(segments, pairwise([*starts, record.end]), strict=True):
+            style: dict[str, Any] = {
+                "transform": axes.get_xaxis_transform(),
+                "ha": "center",
+                "fontsize": 7,
+            }
+            axes.text((start + end) / 2, 1.01, str(segment["name"]), color=MUTED, **style)
+
+
+def _expert_legend(figure: Figure, records: list[Record]) -> None:
+    experts = sorted(
+        {int(expert) for record in records for expert in np.unique(record.trace.expert)}
+    )
+    axes = figure.axes[0]
+    for expert in experts[:_MOST_NAMES]:
+        axes.plot([], [], color=origin_colour(expert), linewidth=2, label=f"expert {expert}")
+    figure.legend(loc="outside lower center", ncols=len(experts[:_MOST_NAMES]))
+
+
+def _beside_line(axes: Axes) -> dict[str, Any]:
+    return {
+        "xycoords": axes.get_xaxis_transform(),
+        "textcoords": "offset points",
+        "va": "top",
+        "color": INK,
+    }
