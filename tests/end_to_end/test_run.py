@@ -10,7 +10,7 @@ from tame.bench.run import StopRequestedError, Unwatched, resume, start
 from tame.bench.store import RunFolder
 from tame.checkpoint import read
 from tame.checks.failure import difference
-from tame.errors import ConfigError, RunError
+from tame.errors import ConfigError, DataError, RunError, StorageError
 
 FIELDS = {
     "method", "stream", "preset", "seed", "hints", "accuracy", "selector_accuracy", "per_segment",
@@ -95,6 +95,19 @@ def test_resuming_with_other_settings_is_refused(finished):
     with pytest.raises(RunError, match="other settings"):
         resume(folder, [{"seed": 7}], Unwatched())
     assert resume(folder, [{"seed": 0}], Unwatched())["seed"] == 0
+
+
+def test_a_run_that_cannot_begin_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TAME_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match="tame data fetch mnist"):
+        start(small_experiment("stream.data=mnist"), tmp_path / "run", Unwatched())
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="file"):
+        start(small_experiment(), tmp_path / "file" / "run", Unwatched())
 
 
 def test_nothing_to_resume(tmp_path):

@@ -91,6 +91,7 @@ class Run:
         self.experiment = experiment
         self.folder = folder
         self.watcher = watcher
+        self.stream = experiment.open_stream()
         self.learner = experiment.learner()
         self.position = Position()
 
@@ -103,12 +104,11 @@ class Run:
 
     def complete(self) -> dict[str, Any]:
         """Do what is left of stream, consolidation and evaluation; return the result."""
-        stream = self.experiment.open_stream()
         if self.position.phase == "stream":
-            self._learn(stream)
+            self._learn(self.stream)
         if self.position.phase == "consolidate":
             self._consolidate()
-        result = self._evaluate(stream)
+        result = self._evaluate(self.stream)
         write_text(self.folder.result, json.dumps(result, indent=1) + "\n")
         write_report(self.folder.path)
         return result
@@ -220,8 +220,8 @@ def start(
     experiment: Experiment, folder: str | Path, watcher: Watcher, *, overwrite: bool = False
 ) -> dict[str, Any]:
     """Run an experiment from the beginning in a folder of its own."""
-    run = Run(experiment, RunFolder(folder), watcher)
     prepare(experiment)
+    run = Run(experiment, RunFolder(folder), watcher)
     run.folder.create(experiment.to_toml(), overwrite=overwrite)
     return run.complete()
 

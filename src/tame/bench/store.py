@@ -35,9 +35,13 @@ class RunFolder:
                 f"{self.path} already holds a run; go on with --resume, "
                 "start over with --overwrite, or choose another --out"
             )
-        for file in (self.result, self.report, self.model, self.events, self.config):
-            file.unlink(missing_ok=True)
-        self.sweep()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for file in (self.result, self.report, self.model, self.events, self.config):
+                file.unlink(missing_ok=True)
+            self.sweep()
+        except OSError as error:
+            raise StorageError(f"could not write to {self.path}: {error}") from error
         write_text(self.config, config)
 
     def sweep(self) -> None:
