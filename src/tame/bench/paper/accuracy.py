@@ -65,10 +65,11 @@ def table_1(results: Results) -> str:
         "Table 1: accuracy (%) and parameters",
         "The paper's accuracy corresponds to ours *within segment*; *strict* asks for the right "
         "segment too. `labels` is the form our runs had: *local* (renumbered from 0 in each "
-        "segment: domain-incremental, as in the authors' code), *global* (class-incremental) or *shared* "
-        "(the same labels in every segment by nature; both accuracies are then one). *Non-zero* "
-        "counts every parameter prediction uses, biases and norms included; *nominal* is the "
-        "parameters of our networks times the fraction kept; the paper's own formula is below.",
+        "segment: domain-incremental, as in the authors' code), *global* (class-incremental) or "
+        "*shared* (the same labels in every segment by nature; both accuracies are then one). "
+        "*Non-zero* counts every parameter prediction uses, biases and norms included; *nominal* "
+        "is the parameters of our networks times the fraction kept; the paper's own formula is "
+        "below, with all runs.",
         *parts,
         "The form of the labels in the paper's cells:",
         forms,
@@ -140,7 +141,7 @@ def table_3(results: Results) -> str:
         rows.append([f"{SETS[data]}, paper", *paper])
         rows.append([f"{SETS[data]}, ours within segment", *_shares(groups, measures.within)])
         rows.append([f"{SETS[data]}, ours strict", *_shares(groups, measures.strict)])
-        rows.append([f"{SETS[data]}, n", *(str(len(g.runs)) if g else DASH for g in groups)])
+        rows.append([f"{SETS[data]}, labels and n", *(_form(group) for group in groups)])
     header = ["data set", *(f"C_p = {size}" for size in TABLE_3_SIZES)]
     return section(
         "Table 3: C_p against accuracy (%)",

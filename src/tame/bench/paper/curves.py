@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tame.bench.drawing import MUTED, SMOOTHED, STRICT, WITHIN, origin_colour
 from tame.bench.paper import measures
@@ -33,7 +33,7 @@ def tasks_plate(results: Results) -> Plate | Absent:
             for group in found:
                 _anytime_lines(axes, group)
             axes.set(title=SETS[data], xlabel="segments seen")
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.xaxis.set_major_locator(MaxNLocator(steps=[1, 2, 5, 10], integer=True))
             axes.legend(loc="lower left")
         row[0].set_ylabel("accuracy on the segments seen (%)")
 
@@ -65,6 +65,8 @@ def capacity_plate(results: Results) -> Plate | Absent:
         }
         text = f"the paper at its C_s: about {SELECTOR_ON_CIFAR} %"
         axes.annotate(text, (0, SELECTOR_ON_CIFAR), (4, 3), **where, color=MUTED)
+        axes.margins(y=0.12)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.set(xlabel="C_s (samples kept for the selector)", ylabel="selector accuracy (%)")
 
     caption = f"Read from {', '.join(f'`{_CIFAR}.cs{size}`' for size in sizes)}."
@@ -80,7 +82,7 @@ def _capacities(results: Results) -> list[tuple[int, Group]]:
 def _with_anytime(results: Results, data: str) -> list[Group]:
     methods = [row.method for rows in TABLE_1.values() for row in rows]
     names = [data, *(f"{data}.{method}" for method in methods)]
-    groups = [group for group in map(results.get, names) if group is not None]
+    groups = [group for group in map(results.get, names) if group and group.method in methods]
     return [group for group in groups if any(run.get("anytime") for run in group.runs)]
 
 

@@ -45,11 +45,11 @@ _ABOUT_COUNTS = (
     "20, with 61.7K for LeNet's 61,706 parameters with 10 outputs even where a network has fewer. "
     "*Our nominal* is the same with the networks as they are. *Non-zero* adds what pruning leaves "
     "alone: biases and norms. For Split CIFAR-100 (20) the formula gives 20 x 9.23M x 2 % + "
-    "11.19M x 50 % = 9.28M with a ResNet-18 as selector; the paper prints 9.02M, which no ordinary count of "
-    "ResNet-18 gives. It would come out if the 513,000 parameters of its ImageNet output were "
-    "taken off twice, (11,689,512 - 2 x 513,000) / 2 + 20 x 2 % x 9,228,549 = 9.02M; that may be a "
-    "coincidence. Neither masks nor the samples kept are counted by the paper, and the samples "
-    "(Permuted MNIST: 20 x 6,000 + 5,000 images) dwarf the networks."
+    "11.19M x 50 % = 9.28M with a ResNet-18 as selector; the paper prints 9.02M, which no ordinary "
+    "count of ResNet-18 gives. It would come out if the 513,000 parameters of its ImageNet output "
+    "were taken off twice, (11,689,512 - 2 x 513,000) / 2 + 20 x 2 % x 9,228,549 = 9.02M; that may "
+    "be a coincidence. Neither masks nor the samples kept are counted by the paper, and the "
+    "samples (Permuted MNIST: 20 x 6,000 + 5,000 images) dwarf the networks."
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from tame.bench.drawing import (
@@ -27,6 +28,12 @@ from tame.bench.record import Record
 _BEFORE, _AFTER = 60, 90  # steps shown around a switch
 _MOST_NAMES = 12  # of segments in a row
 _POINTS = 3000  # of a line, beyond which only its extremes are drawn
+_ROOM = 15.0  # points between axes and title for the names of segments
+_LINES = (
+    ("loss", "loss of the batch", LOSS, 0.9),
+    ("smoothed", "smoothed loss", SMOOTHED, 1.3),
+    ("threshold", "threshold", THRESHOLD, 1.1),
+)
 
 
 def switch_plate(results: Results) -> Plate | Absent:
@@ -39,17 +46,19 @@ def switch_plate(results: Results) -> Plate | Absent:
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        _lines(axes, record, slice(max(0, starts[1] - _BEFORE), starts[1] + _AFTER))
-        axes.axvline(starts[1], color=BOUNDARY, linewidth=1, zorder=0.6)
-        axes.annotate(
-            "the segment changes", (starts[1], 0.97), (-6, 0), **_beside_line(axes), ha="right"
-        )
+        _lines(axes, record, *_around(record, starts[1]))
+        axes.axvline(starts[1] - 0.5, color=BOUNDARY, linewidth=1, zorder=0.6)
+        where: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "color": INK}
+        top = axes.get_xaxis_transform()
+        axes.annotate("the segment changes", (starts[1], 0.95), (-8, 0), xycoords=top, **where)
+        _mark_alarms(axes, record, *_around(record, starts[1]))
         axes.set_ylabel("loss of the active expert")
-        axes.legend(loc="upper right")
+        axes.legend(loc="center left")
 
     caption = (
         "Split MNIST around its first change (trace `split-mnist-seed0`): the smoothed loss of the "
-        "active expert leaves its threshold; a new expert takes over and starts at ln 2."
+        "active expert leaves its threshold, and a new expert takes over, starts from the loss of "
+        "a guess and learns; its threshold is wide while its loss falls."
     )
     return Plate("figure-1-switch", title, caption, (7.2, 2.9), draw)
 
@@ -57,7 +66,7 @@ def switch_plate(results: Results) -> Plate | Absent:
 def smoothing_plate(results: Results) -> Plate | Absent:
     """Return Figure 2: without smoothing single batches create experts."""
     title = "Figure 2: with and without smoothing"
-    names = {"split-mnist": "smoothed by 0.2", "split-mnist.unsmoothed": "not smoothed"}
+    names = {"split-mnist": "smoothed", "split-mnist.unsmoothed": "not smoothed"}
     records = {label: results.record(name) for name, label in names.items()}
     known = {label: record for label, record in records.items() if record is not None}
     if len(known) < len(names):
@@ -67,20 +76,22 @@ def smoothing_plate(results: Results) -> Plate | Absent:
     def draw(figure: Figure) -> None:
         rows = figure.subplots(3, 1, sharex=True)
         for axes, (label, record) in zip(rows[:2], known.items(), strict=True):
-            _lines(axes, record, slice(None))
+            _lines(axes, record, record.first, record.end)
             _marked_segments(axes, record, named=False)
-            axes.set(title=label, ylabel="loss")
+            axes.set(title=label, ylabel="loss", xlabel="")
         rows[0].legend(loc="upper right", bbox_to_anchor=(1, 1.22), ncols=3)
         for colour, (label, record) in zip((SMOOTHED, THRESHOLD), known.items(), strict=True):
             _created(rows[2], record, colour, label)
         _marked_segments(rows[2], next(iter(known.values())), named=True)
-        rows[2].set(title="experts created", ylabel="experts", ylim=(0, None))
-        rows[2].legend(loc="lower right")
+        rows[2].set_title("experts created", pad=_ROOM)
+        rows[2].set(ylabel="experts", ylim=(0, None))
+        rows[2].yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+        rows[2].legend(loc="upper left")
         over_steps(rows[2], 0, max(record.end for record in known.values()))
 
     caption = (
-        "Split MNIST, one run each (traces `split-mnist-seed0` and `split-mnist.unsmoothed-seed0`)"
-        ": loss and threshold of the active expert, and how many experts were created by each step. "
+        "Split MNIST, a run each (traces `split-mnist-seed0` and `split-mnist.unsmoothed-seed0`): "
+        "loss and threshold of the active expert, and how many experts were created by each step. "
         "Grey lines are the true changes."
     )
     return Plate("figure-2-smoothing", title, caption, (7.2, 5.4), draw)
@@ -103,8 +114,8 @@ def returns_plate(results: Results) -> Plate | Absent:
         for axes, (name, record) in zip(rows, records.items(), strict=True):
             _by_expert(axes, record, record.trace.loss)
             _marked_segments(axes, record, named=True)
-            axes.set(title=wanted[name], ylabel="loss of the active expert")
-            axes.title.set_position((0, 1.08))
+            axes.set_title(wanted[name], pad=_ROOM)
+            axes.set_ylabel("loss of the active expert")
             over_steps(axes, record.first, record.end)
         _expert_legend(figure, list(records.values()))
 
@@ -144,24 +155,41 @@ def supplement_plate(results: Results) -> Plate | Absent:
     return Plate("supplement-losses", title, caption, (8.4, 2.5 * len(records)), draw)
 
 
-def _lines(axes: Axes, record: Record, part: slice) -> None:
+def _lines(axes: Axes, record: Record, first: int, end: int) -> None:
+    """Draw loss, smoothed loss and threshold, broken where another expert takes over."""
     trace = record.trace
-    for name, label, colour, width in (
-        ("loss", "loss of the batch", LOSS, 0.8),
-        ("smoothed", "smoothed loss", SMOOTHED, 1.3),
-        ("threshold", "threshold", THRESHOLD, 1.1),
-    ):
-        step, values = trace.step[part], getattr(trace, name)[part]
-        if name == "smoothed" and np.allclose(values, trace.loss[part], equal_nan=True):
-            continue
-        at = _thinned(values)
-        style = (0, (4, 2)) if name == "threshold" else "solid"
-        axes.plot(step[at], values[at], color=colour, linewidth=width, linestyle=style, label=label)
-    over_steps(axes, int(trace.step[part][0]), int(trace.step[part][-1]) + 1)
+    alone = np.allclose(trace.smoothed, trace.loss, equal_nan=True)
+    # Where nothing is smoothed the loss is what is compared with the threshold.
+    lines = _LINES[1:] if alone else _LINES
+    for place, (name, label, colour, width) in enumerate(lines):
+        text = "loss of the batch" if alone and not place else label
+        style: dict[str, Any] = {"color": colour, "linewidth": 0.8 if alone else width}
+        style["linestyle"] = (0, (4, 2)) if name == "threshold" else "solid"
+        for _, part in _stretches(record, first, end):
+            step, values = trace.step[part], getattr(trace, name)[part]
+            at = _thinned(values, end - first)
+            axes.plot(step[at], values[at], label=text, **style)
+            text = "_again"  # matplotlib leaves such labels out of a legend
+    over_steps(axes, first, end)
+
+
+def _around(record: Record, step: int) -> tuple[int, int]:
+    return max(record.first, step - _BEFORE), min(record.end, step + _AFTER)
+
+
+def _mark_alarms(axes: Axes, record: Record, first: int, end: int) -> None:
+    for shift in record.result["shifts"]:
+        at = int(np.searchsorted(record.trace.step, shift["step"]))
+        if first <= shift["step"] < end and at < len(record.trace.step):
+            place = (shift["step"], float(record.trace.smoothed[at]))
+            text = f"alarm: expert {shift['expert']} {shift['change']}"
+            axes.plot(shift["step"], record.trace.loss[at], "o", color=LOSS, markersize=4)
+            axes.plot(*place, "o", color=THRESHOLD, markersize=5)
+            axes.annotate(text, place, (8, -3), textcoords="offset points", color=INK)
 
 
 def _by_expert(axes: Axes, record: Record, values: NDArray[np.float64]) -> None:
-    for expert, part in _stretches(record):
+    for expert, part in _stretches(record, record.first, record.end):
         at = _thinned(values[part], len(values))
         axes.plot(
             record.trace.step[part][at],
@@ -171,13 +199,14 @@ def _by_expert(axes: Axes, record: Record, values: NDArray[np.float64]) -> None:
         )
 
 
-def _stretches(record: Record) -> Iterator[tuple[int, slice]]:
+def _stretches(record: Record, first: int, end: int) -> Iterator[tuple[int, slice]]:
     """Yield each expert and the steps whose loss is its own: it learned from the batch before."""
     learned = record.trace.expert
     measured = np.concatenate([learned[:1], learned[:-1]])
-    bounds = [0, *(np.flatnonzero(np.diff(measured)) + 1).tolist(), len(measured)]
-    for start, end in pairwise(bounds):
-        yield int(measured[start]), slice(start, end)
+    low, high = np.searchsorted(record.trace.step, [first, end]).tolist()
+    inside = np.flatnonzero(np.diff(measured[low:high])) + low + 1
+    for start, stop in pairwise([low, *inside.tolist(), high]):
+        yield int(measured[start]), slice(start, stop)
 
 
 def _thinned(values: NDArray[np.float64], of: int | None = None) -> NDArray[np.int64]:
@@ -215,12 +244,3 @@ def _expert_legend(figure: Figure, records: list[Record]) -> None:
     for expert in experts[:_MOST_NAMES]:
         axes.plot([], [], color=origin_colour(expert), linewidth=2, label=f"expert {expert}")
     figure.legend(loc="outside lower center", ncols=len(experts[:_MOST_NAMES]))
-
-
-def _beside_line(axes: Axes) -> dict[str, Any]:
-    return {
-        "xycoords": axes.get_xaxis_transform(),
-        "textcoords": "offset points",
-        "va": "top",
-        "color": INK,
-    }

@@ -9,7 +9,13 @@ from tame.bench.paper.inventory import inventory
 from tame.bench.paper.layout import section
 from tame.bench.paper.losses import returns_plate, smoothing_plate, supplement_plate, switch_plate
 from tame.bench.paper.results import Results, read_results
-from tame.bench.paper.studies import gap_tables, hyper_table, returns_table, smoothing_table
+from tame.bench.paper.studies import (
+    gap_tables,
+    hyper_table,
+    returns_table,
+    smoothing_table,
+    twin_table,
+)
 from tame.bench.store import write_text
 
 FIGURES = "figures"
@@ -49,6 +55,7 @@ def _page(results: Results, plates: list[Plate | Absent]) -> str:
         table_3(results),
         hyper_table(),
         gap_tables(results),
+        twin_table(results),
         returns_table(results),
         smoothing_table(results),
         section("Figures", *(_shown(plate) for plate in plates)),

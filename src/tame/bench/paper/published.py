@@ -69,7 +69,7 @@ TABLE_1: dict[str, tuple[Row, ...]] = {
 }
 DOUBTS = {
     "a-gem": "The paper's table of A-GEM's settings gives a memory of 512 and a batch of 1300 "
-    "here; a batch larger than the memory makes no sense, and 1300 is the total memory the released "
+    "here; a batch larger than the memory makes no sense, and 1300 is the memory its released "
     "code keeps for 100 classes: the two cells are almost surely swapped.",
     "den": "The public code of DEN prints the mean one-against-rest area under the ROC curve as "
     "its accuracy; if the paper took that figure, it is no accuracy.",
@@ -109,7 +109,7 @@ HYPER = {
 }
 # From its training details; the last is the epochs at which the rate falls.
 TRAINING_NAMES = ("epochs", "batch", "rate", "momentum", "weight decay", "rate falls at epoch")
-_SGD = (128, 0.1, 0.9, 5e-4)
+_SGD = (128, 0.1, "0.9 Nesterov", 5e-4)
 TRAINED = {
     "permuted-mnist": (10, *_SGD, "never"),
     "split-mnist": (10, *_SGD, "never"),
