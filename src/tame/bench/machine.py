@@ -1,7 +1,10 @@
 """What a result was made with."""
 
+import hashlib
 import os
 import platform
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,22 @@ def versions() -> dict[str, str]:
     """Return the versions a result depends on."""
     return {
         "tame": tame.__version__,
+        "source": source(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
     }
+
+
+@cache
+def source() -> str:
+    """Return a digest of the code that decides a result's numbers."""
+    digest = hashlib.blake2b(digest_size=6)
+    root = files("tame")
+    for package in ("core", "engine", "nets", "methods", "streams"):
+        for path in sorted(Path(str(root.joinpath(package))).rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def hardware(device: str) -> dict[str, Any]:
