@@ -19,6 +19,7 @@ check: $(STAMP)  ## style, types, layers
 
 bench: $(STAMP)  ## the measurements behind the README's figures (minutes)
 	$(BIN)/python benchmarks/embedded.py
+	$(BIN)/python benchmarks/fresh_seeds.py
 	$(BIN)/python benchmarks/kills.py
 
 $(STAMP): pyproject.toml constraints.txt
