@@ -159,8 +159,9 @@ class Network:
             draws = PrivateDraws(seed, self.plan.device)
         self._draws = draws
         self.net = net
-        self.optimiser = make_optimiser(net, self.plan.training)
-        self._step = EagerStep(net, self.optimiser, self.plan.training.output, draws)
+        training = self.plan.training
+        self.optimiser = make_optimiser(net, training)
+        self._step = EagerStep(net, self.optimiser, training.output, draws, training.clip)
 
     def _restore(self, state: dict[int, dict[str, Tensor]]) -> None:
         groups = self.optimiser.state_dict()["param_groups"]

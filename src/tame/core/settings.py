@@ -20,6 +20,8 @@ class Training:
     """How a network learns from the stream, counted in its own steps.
 
     `warmup` steps rise linearly to `rate`, which falls by the factor `decay` at each milestone.
+    A gradient longer than `clip` is shortened to it (0: never): one odd sample met by a converged
+    network at full momentum can otherwise throw the weights so far that its loss reads as a shift.
     A network whose loss over `patience` steps is no better than constant guessing never learned:
     it is given fresh weights and half its rate, at most `restarts` times (0: never).
 
@@ -32,12 +34,17 @@ class Training:
     momentum: float = 0.9
     nesterov: bool = True
     weight_decay: float = 5e-4
+    clip: float = 1.0
     warmup: int = 0
     milestones: tuple[int, ...] = ()
     decay: float = 0.2
     output: Output = "logits"
     patience: int = 100
     restarts: int = 3
+
+    def __post_init__(self) -> None:
+        if self.clip < 0:
+            raise ValueError(f"clip is a length, 0 or more, not {self.clip}")
 
     def rate_at(self, step: int) -> float:
         """Return the learning rate of a network's own step number."""

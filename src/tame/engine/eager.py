@@ -38,11 +38,13 @@ class EagerStep:
         optimiser: torch.optim.Optimizer,
         output: Output,
         draws: PrivateDraws | None,
+        clip: float = 0.0,
     ) -> None:
         self.net = net
         self.optimiser = optimiser
         self.output = output
         self.draws = draws
+        self.clip = clip
         self._pending: Tensor | None = None
 
     @property
@@ -66,6 +68,8 @@ class EagerStep:
             losses = self._forward(x, target, live)
         self.optimiser.zero_grad(set_to_none=True)
         losses.mean().backward()
+        if self.clip:
+            nn.utils.clip_grad_norm_(self.net.parameters(), self.clip)
         self.optimiser.step()
 
     def forget(self) -> None:
