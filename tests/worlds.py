@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
+from torch import nn
+
 from tame import TAME, Batch, Deviation, Magnitude, NetworkSelector, Observation, Settings
 from tame.checks.material import world
 from tame.engine.fitting import Recipe
+from tame.engine.lesson import Lesson
 from tame.registry import METHODS
 
 NET = {"name": "mlp", "hidden": [16]}
@@ -26,6 +29,11 @@ def small_settings(**changes: Any) -> Settings:
 def small_tame(seed: int = 0, net: Any = None, **changes: Any) -> TAME:
     """Return a learner of such settings."""
     return TAME(net=net or NET, seed=seed, settings=small_settings(**changes))
+
+
+def lesson(x: Any, slots: Any, live: int, device: str = "cpu") -> Lesson:
+    """Return a batch as a network takes it, with no input step before it."""
+    return Lesson(x, slots, live, nn.Identity(), device)
 
 
 def small_method(name: str, seed: int) -> Any:

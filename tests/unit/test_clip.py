@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import nn
-from worlds import small_tame
+from worlds import lesson, small_tame
 
 from tame import Batch, Training, load
 from tame.bench.experiment import resolve
@@ -20,7 +20,7 @@ def moved(clip: float, scale: float) -> float:
     plan = Blueprint(lambda shape, outputs: nn.Linear(shape[0], outputs), (3,), training, 0, CPU)
     network = Network(plan, 2, ("one",))
     before = torch.cat([p.detach().flatten().clone() for p in network.net.parameters()])
-    network.learn(torch.full((4, 3), scale), torch.tensor([0, 0, 0, 1]), 2)
+    network.learn(lesson(torch.full((4, 3), scale), torch.tensor([0, 0, 0, 1]), 2))
     after = torch.cat([p.detach().flatten() for p in network.net.parameters()])
     return float((after - before).norm())
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from torch import nn
-from worlds import NET, a, b, changes, feed, small_tame
+from worlds import NET, a, b, changes, feed, lesson, small_tame
 
 from tame import Batch, Training
 from tame.checks.failure import difference
@@ -16,7 +16,7 @@ def trained_network(optimiser: str = "sgd"):
     plan = Blueprint(resolve(NET), (8,), training, 0, torch.device("cpu"))
     network = Network(plan, 10, ("expert", 0))
     for x, y in a(20):
-        network.learn(x, y, 4)
+        network.learn(lesson(x, y, 4))
     return network
 
 
@@ -54,8 +54,8 @@ def test_grown_network_goes_on_as_one_built_large():
     small, grown = trained_network(), trained_network()
     grown.grow(20)
     for x, y in a(5, seed=4):
-        small.learn(x, y, 4)
-        grown.learn(x, y, 4)
+        small.learn(lesson(x, y, 4))
+        grown.learn(lesson(x, y, 4))
     for name, value in small.net.state_dict().items():
         corner = grown.net.state_dict()[name][tuple(slice(n) for n in value.shape)]
         assert torch.allclose(corner, value, atol=1e-6), name
@@ -70,7 +70,7 @@ def test_growth_goes_on_with_the_same_draws():
     plan = Blueprint(make, (8,), Training(), 0, torch.device("cpu"))
     network = Network(plan, 4, ("expert", 0))
     for x, y in a(3):
-        network.learn(x, y, 4)
+        network.learn(lesson(x, y, 4))
     before = network.state_dict()["draws"]
     network.grow(5)
     assert difference(before, network.state_dict()["draws"]) is None

@@ -9,11 +9,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
+from worlds import lesson
 
 from tame import Training
 from tame.checkpoint import describe_net
 from tame.core.network import Blueprint, Network
-from tame.engine.eager import is_one_faced
+from tame.engine.eager import find_faces
 from tame.engine.randomness import seeded
 from tame.errors import ConfigError, DataError
 from tame.nets import resolve
@@ -85,7 +86,7 @@ def test_outputs_features_and_head(net: Any):
     assert features.shape == (2, 512 if net in ("vgg11", "resnet18", SMALL) else 1280)
     assert made(x).shape == (2, 7)
     assert torch.allclose(made.get_submodule(made.head)(features), made(x))
-    assert not is_one_faced(made, x)
+    assert not find_faces(made, x).one
 
 
 @pytest.mark.parametrize("net", HEADS)
@@ -104,7 +105,7 @@ def test_growth_changes_only_the_head(net: str):
     plan = Blueprint(resolve(net), (3, 32, 32), Training(rate=0.01), 0, CPU)
     network = Network(plan, 4, ("expert", 0))
     x = draw(4, 3, 32, 32)
-    network.learn(x, torch.arange(4), 4)
+    network.learn(lesson(x, torch.arange(4), 4))
     before = {name: value.clone() for name, value in network.net.state_dict().items()}
     expected = network.net.eval()(x)
     network.grow(5)
@@ -115,7 +116,7 @@ def test_growth_changes_only_the_head(net: str):
     assert all(torch.equal(after[name][: len(before[name])], before[name]) for name in changed)
     assert agree(network.net, before, head=False, of=HEADS[net])
     assert torch.allclose(network.net.eval()(x)[:, :4], expected, atol=1e-5)
-    network.learn(x, torch.arange(4) + 4, 8)
+    network.learn(lesson(x, torch.arange(4) + 4, 8))
     assert network.is_finite()
 
 

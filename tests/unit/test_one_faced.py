@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tame.engine.eager import is_one_faced
+from tame.engine.eager import find_faces
 
 
 class Functional(nn.Module):
@@ -57,7 +57,20 @@ class Noisy(nn.Module):
     ],
     ids=lambda value: type(value[-1] if isinstance(value, nn.Sequential) else value).__name__,
 )
-def test_is_one_faced(net: Any, expected: Any):
+def test_one_face_or_two(net: Any, expected: Any):
     before = torch.get_rng_state()
-    assert is_one_faced(net, torch.rand(4, 4, generator=torch.Generator())) is expected
+    assert find_faces(net, torch.rand(4, 4, generator=torch.Generator())).one is expected
     assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize(
+    ("net", "expected"),
+    [
+        (nn.Sequential(nn.Linear(4, 2), nn.BatchNorm1d(2)), False),
+        (nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5)), True),
+        (Functional(), True),
+        (nn.Linear(4, 2), False),
+    ],
+)
+def test_only_nets_that_draw_keep_a_generator(net: Any, expected: Any):
+    assert find_faces(net, torch.rand(4, 4)).random is expected

@@ -1,7 +1,12 @@
-"""Random changes to whole batches of images that leave their label alone."""
+"""Random changes to whole batches of images that leave their label alone.
+
+Chance comes in as `odds`, uniform numbers of shape (`numbers`, images): the same numbers give the
+same change on every device, and nothing is drawn inside a captured step.
+"""
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -15,18 +20,19 @@ class Affine:
     Works on images in [0, 1] of shape (count, channels, height, width); what comes in from
     outside the frame is zero.
 
-    >>> draws = torch.Generator().manual_seed(0)
-    >>> Affine()(torch.rand(2, 1, 28, 28), draws).shape
+    >>> Affine()(torch.rand(2, 1, 28, 28), torch.rand(Affine.numbers, 2)).shape
     torch.Size([2, 1, 28, 28])
     """
+
+    numbers: ClassVar[int] = 6
 
     rotation: float = 12.0
     scale: float = 0.12
     shear: float = 0.12
     shift: float = 0.08
 
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        draws = torch.rand(6, len(x), generator=generator, device=x.device) * 2 - 1
+    def __call__(self, x: Tensor, odds: Tensor) -> Tensor:
+        draws = odds * 2 - 1
         angle = draws[0] * math.radians(self.rotation)
         across, along = 1 + draws[1] * self.scale, 1 + draws[2] * self.scale
         shear = draws[3] * self.shear
@@ -44,22 +50,22 @@ class Crop:
 
     All three in one resampling of the whole batch. Works on images in [0, 1].
 
-    >>> draws = torch.Generator().manual_seed(0)
-    >>> Crop()(torch.rand(2, 3, 32, 32), draws).shape
+    >>> Crop()(torch.rand(2, 3, 32, 32), torch.rand(Crop.numbers, 2)).shape
     torch.Size([2, 3, 32, 32])
     """
+
+    numbers: ClassVar[int] = 4
 
     padding: int = 4
     flip: float = 0.5
     rotation: float = 15.0
 
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+    def __call__(self, x: Tensor, odds: Tensor) -> Tensor:
         height, width = x.shape[-2:]
-        draws = torch.rand(4, len(x), generator=generator, device=x.device)
-        angle = (draws[0] * 2 - 1) * math.radians(self.rotation)
-        mirror = 1 - 2 * (draws[1] < self.flip).to(x.dtype)
+        angle = (odds[0] * 2 - 1) * math.radians(self.rotation)
+        mirror = 1 - 2 * (odds[1] < self.flip).to(x.dtype)
         steps = 2 * self.padding + 1
-        down, right = (draws[2:] * steps).floor().clamp(max=steps - 1) - self.padding
+        down, right = (odds[2:] * steps).floor().clamp(max=steps - 1) - self.padding
         cosine, sine = angle.cos(), angle.sin()
         first = torch.stack([cosine * mirror, -sine, 2 * right / width])
         second = torch.stack([sine * mirror, cosine, 2 * down / height])

@@ -56,9 +56,9 @@ def _pruned(
     seed = derive(network.plan.seed, "prune", expert.id, network.steps)
     masks = pruner.prune(
         net,
-        Samples(raw, slots, step.prepare, live),
+        Samples(raw, slots, step.prepare, live).to(network.plan.device),
         network.plan.training.output,
-        torch_generator(seed, network.plan.device),
+        torch_generator(seed),
         lambda _, done, total: progress(f"pruning expert {expert.id}", done, total),
     )
     return Compact(net.eval(), masks, network.slots, network.steps)
@@ -113,7 +113,8 @@ def split_memory(expert: Expert) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, T
     The tenth has the largest keys, so it is uniform and always the same. A sample that repeats a
     held-back one (the stream may show it twice) is left out of the retraining too.
     """
-    raw, slots = expert.memory.columns()
+    device = expert.network.plan.device
+    raw, slots = (column.to(device) for column in expert.memory.columns())
     slots = slots.long()
     held = max(1, len(raw) // HELD_BACK)
     flat = raw.flatten(1).contiguous().view(torch.uint8).cpu().numpy()

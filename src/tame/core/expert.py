@@ -7,22 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tame.core.inputs import InputStep
 from tame.core.network import Blueprint, Network
 from tame.core.reservoir import Reservoir
 from tame.core.settings import Settings
 from tame.core.trial import Trial
-from tame.engine.randomness import derive, torch_generator
+from tame.engine.lesson import Lesson
+from tame.engine.randomness import derive, restore_torch, torch_generator
 from tame.types import Reading, ShiftDetector, State
-
-
-class Lesson(NamedTuple):
-    """A checked batch: raw inputs, the same made ready for a network, slots, how many are live."""
-
-    raw: Tensor
-    ready: Tensor
-    slots: Tensor
-    live: int
 
 
 class Compact(NamedTuple):
@@ -48,9 +39,7 @@ class Expert:
         self.batch = 1
         self.compact: Compact | None = None
         self.settled = -1  # the step at which its pruned form took its place
-        self.augment = settings.inputs.augment
-        seed = derive(plan.seed, "augment", number)
-        self.draws = torch_generator(seed, plan.device)
+        self.draws = torch_generator(derive(plan.seed, "augment", number))
         self._reading = Reading(math.nan)
         self._restarted = False
 
@@ -59,25 +48,24 @@ class Expert:
 
         An expert about to learn whose weights are no numbers any more begins anew.
         """
-        data = (lesson.ready, lesson.slots, lesson.live)
-        reading = self.network.measure(*data, keep=keep and self.augment is None)
+        reading = self.network.measure(lesson, keep=keep)
         if keep and not math.isfinite(reading.loss) and not self.network.is_finite():
             self._restart()
-            reading = self.network.measure(*data, keep=self.augment is None)
+            reading = self.network.measure(lesson)
         self._reading = reading
         return reading
 
-    def learn(self, lesson: Lesson, step: InputStep) -> bool:
+    def learn(self, lesson: Lesson) -> bool:
         """Train on the batch just measured and remember a share of it.
 
         Returns True if the expert was given fresh weights: it never learned, or was broken.
         """
-        ready = lesson.ready
-        if self.augment is not None:
-            ready = step.prepare(lesson.raw, self.draws, self.augment)
-        self.network.learn(ready, lesson.slots, lesson.live)
+        augment, odds = self.network.plan.augment, None
+        if augment is not None:
+            odds = torch.rand(augment.numbers, len(lesson), generator=self.draws)
+        self.network.learn(lesson, odds)
         self.memory.add(lesson.raw, lesson.slots.to(torch.int32))
-        seen = np.bincount(lesson.slots.cpu().numpy(), minlength=lesson.live)
+        seen = np.bincount(lesson.slots.numpy(), minlength=lesson.live)
         seen[: len(self.counts)] += self.counts
         self.counts = seen
         self.batch = len(lesson.raw)
@@ -136,7 +124,7 @@ class Expert:
         self.counts = np.array(state["counts"], dtype=np.int64)
         self.batch = state["batch"]
         self.settled = state["settled"]
-        self.draws.set_state(state["draws"].cpu())
+        restore_torch(self.draws, state["draws"])
         self.compact = None
         if state["compact"] is not None:
             kept = state["compact"]

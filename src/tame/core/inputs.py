@@ -77,10 +77,10 @@ class InputStep(nn.Module):
         """Return the step other settings would make of the same raw samples."""
         return InputStep(inputs, *self._raw).to(self.mean.device)
 
-    def prepare(self, x: Tensor, generator: torch.Generator | None, augment: Any = None) -> Tensor:
-        """Return network inputs; images are changed at random by `augment` if there is one."""
+    def prepare(self, x: Tensor, augment: Any = None, odds: Tensor | None = None) -> Tensor:
+        """Return network inputs; images are changed by `augment` as the numbers `odds` say."""
         scaled = self.scale(x)
-        return self.normalise(augment(scaled, generator) if augment and self.is_image else scaled)
+        return self.normalise(augment(scaled, odds) if augment and self.is_image else scaled)
 
     def scale(self, x: Tensor) -> Tensor:
         """Return floats at the network's size, bytes brought to [0, 1]."""

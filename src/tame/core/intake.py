@@ -33,18 +33,21 @@ class Intake:
         self.step: InputStep | None = None
 
     def check(self, batch: Batch) -> Batch:
-        """Return the batch on the learner's device, or say what is wrong with it."""
+        """Return the batch, inputs where they are and labels on the host, or say what is wrong."""
         if not isinstance(batch, Batch):
             raise InputError(f"observe takes a Batch(x, y), not {type(batch).__name__}")
         x, y = batch
         if x.ndim == 0 or len(x) == 0:
             raise InputError("the batch is empty; it needs at least one sample")
         self._check_labels(y, len(x))
-        return Batch(self.check_inputs(x), y.to(self.device, torch.int64))
+        return Batch(self._check_numbers(x), y.to("cpu", torch.int64))
 
     def check_inputs(self, x: ArrayLike) -> Tensor:
         """Return inputs on the learner's device, or say what is wrong with them."""
-        x = as_tensor(x, "x").detach()
+        return self._check_numbers(as_tensor(x, "x")).to(self.device)
+
+    def _check_numbers(self, x: Tensor) -> Tensor:
+        x = x.detach()
         if x.dtype not in NUMBERS:
             raise InputError(f"x is {_name(x.dtype)}; it must be uint8 or floating point")
         if x.ndim < 2:  # noqa: PLR2004 (count, and at least one feature dimension)
@@ -58,7 +61,7 @@ class Intake:
                     f"x holds NaN or infinity (or what is infinite in single precision) in {bad} "
                     f"of {len(x)} samples; clean or drop them"
                 )
-        return x.to(self.device)
+        return x
 
     def begin(self, x: Tensor) -> InputStep:
         """Return the input step for samples like these, without keeping anything."""

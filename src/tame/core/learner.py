@@ -11,12 +11,13 @@ from tame.checkpoint import save_learner
 from tame.core.accounting import weigh
 from tame.core.assemble import assemble
 from tame.core.consolidate import compact, settle
-from tame.core.expert import Expert, Lesson
+from tame.core.expert import Expert
 from tame.core.intake import Intake
 from tame.core.network import Blueprint
 from tame.core.pool import ExpertPool
 from tame.core.routed import RoutedModel
 from tame.core.settings import Settings
+from tame.engine.lesson import Lesson
 from tame.errors import InputError
 from tame.nets import resolve
 from tame.types import (
@@ -79,7 +80,7 @@ class TAME:
         verdict = expert.detector.update(reading)
         if verdict.shift:
             expert, change = self._reassign(pool, lesson)
-        restarted = expert.learn(lesson, self._intake.ready)
+        restarted = expert.learn(lesson)
         self._selector.observe(lesson.raw, lesson.slots, expert.id)
         step, self._step, self._model = self._step, self._step + 1, None
         since = None if change is Change.NONE else step
@@ -96,11 +97,12 @@ class TAME:
         pool.active.network.grow(live)
         self._pool = pool
         self._intake.keep(x, step, unknown)
-        return pool, Lesson(x, step(x), self._intake.labels.slots(y), live)
+        return pool, Lesson(x, self._intake.labels.slots(y), live, step, self.device)
 
     def _found(self, shape: tuple[int, ...]) -> ExpertPool:
-        plan = Blueprint(self._make, shape, self.settings.training, self.seed, self.device)
-        return ExpertPool(plan, self.settings)
+        settings = self.settings
+        parts = (settings.training, self.seed, self.device, settings.inputs.augment)
+        return ExpertPool(Blueprint(self._make, shape, *parts), settings)
 
     def _reassign(self, pool: ExpertPool, lesson: Lesson) -> tuple[Expert, Change]:
         known = pool.familiar(lesson)

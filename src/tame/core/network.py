@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from tame.engine.eager import EagerStep, is_one_faced
+from tame.engine.captured import Bench
+from tame.engine.eager import EagerStep, Faces, Manner, find_faces
 from tame.engine.fitting import apply_masks, make_optimiser, set_rate
+from tame.engine.lesson import Lesson
 from tame.engine.randomness import PrivateDraws, derive, seeded
 from tame.errors import ConfigError
 from tame.types import NetMaker, Reading, State
@@ -27,6 +29,7 @@ class Blueprint:
     training: "Training"
     seed: int
     device: torch.device
+    augment: Any = None
 
     def build(self, slots: int, *path: object) -> nn.Module:
         """Make a network with seeded weights; the global generators are left as they were."""
@@ -39,8 +42,8 @@ class Blueprint:
         return net.to(self.device)
 
     @cached_property
-    def one_faced(self) -> bool:
-        """Whether its networks compute the same in training and in evaluation."""
+    def faces(self) -> Faces:
+        """Whether its networks compute the same in training and in evaluation, and draw."""
         with seeded(0, self.device):
             x = torch.rand(4, *self.input_shape, device=self.device)
         net = self.build(2, "probe").eval()
@@ -50,7 +53,20 @@ class Blueprint:
             raise ConfigError(
                 f"the net made for 2 outputs returned shape {shape} for 4 samples, not (4, 2)"
             )
-        return is_one_faced(net, x)
+        return find_faces(net, x)
+
+    @cached_property
+    def manner(self) -> Manner:
+        """How its networks are stepped."""
+        ways = self.training
+        return Manner(ways.output, ways.clip, self.augment, ways.precision, self.faces.one)
+
+    @cached_property
+    def bench(self) -> Bench | None:
+        """The recorded step its networks take turns on, on a GPU unless told otherwise."""
+        if self.device.type != "cuda" or self.training.engine == "eager":
+            return None
+        return Bench(self.manner, lambda net: make_optimiser(net, self.training))
 
 
 class Network:
@@ -65,21 +81,31 @@ class Network:
         self.masks: dict[str, Tensor] = {}
         self._equip(plan.build(slots, *self.path))
 
-    def measure(self, x: Tensor, target: Tensor, live: int, *, keep: bool = True) -> Reading:
-        """Return the loss on a batch that has trained nothing yet."""
-        self.grow(live)
-        return self._step.measure(x, target, live, keep=keep)
+    def measure(self, lesson: Lesson, *, keep: bool = True) -> Reading:
+        """Return the loss on a batch that has trained nothing yet; `keep` if learning may follow.
 
-    def learn(self, x: Tensor, target: Tensor, live: int) -> None:
-        """Take one training step on a batch."""
-        set_rate(self.optimiser, self.plan.training.rate_at(self.steps) * 0.5**self.restarts)
-        self._step.learn(x, target, live)
-        apply_masks(self.net, self.masks)
+        Only then does it take its turn on the bench.
+        """
+        self.grow(lesson.live)
+        bench = self.plan.bench if keep else None
+        reading = None if bench is None else bench.measure(self, lesson)
+        return reading or self._step.measure(lesson, keep=keep)
+
+    def learn(self, lesson: Lesson, odds: Tensor | None = None) -> None:
+        """Take one training step on the batch just measured."""
+        rate = self.plan.training.rate_at(self.steps) * 0.5**self.restarts
+        bench = self.plan.bench
+        if bench is None or not bench.learn(rate, odds, self._draws):
+            set_rate(self.optimiser, rate)
+            self._step.learn(lesson, odds)
+            apply_masks(self.net, self.masks)
         self.steps += 1
 
     def forget(self) -> None:
         """Drop what measuring kept for a step that will not be taken."""
         self._step.forget()
+        if self.plan.bench is not None:
+            self.plan.bench.forget()
 
     def grow(self, live: int) -> None:
         """Double the output slots until `live` fit, keeping everything learned."""
@@ -142,6 +168,7 @@ class Network:
         }
 
     def load_state_dict(self, state: State) -> None:
+        self._leave_bench()
         if state["slots"] != self.slots:
             self.slots = state["slots"]
             self._equip(self.plan.build(self.slots, *self.path))
@@ -154,14 +181,18 @@ class Network:
         self._restore({int(index): entry for index, entry in state["optimiser"].items()})
 
     def _equip(self, net: nn.Module, draws: PrivateDraws | None = None) -> None:
-        if draws is None and not self.plan.one_faced:
+        self._leave_bench()
+        if draws is None and self.plan.faces.random:
             seed = derive(self.plan.seed, *self.path, "draws", self.restarts)
             draws = PrivateDraws(seed, self.plan.device)
         self._draws = draws
         self.net = net
-        training = self.plan.training
-        self.optimiser = make_optimiser(net, training)
-        self._step = EagerStep(net, self.optimiser, training.output, draws, training.clip)
+        self.optimiser = make_optimiser(net, self.plan.training)
+        self._step = EagerStep(net, self.optimiser, self.plan.manner, draws)
+
+    def _leave_bench(self) -> None:
+        if self.plan.bench is not None:
+            self.plan.bench.release(self)
 
     def _restore(self, state: dict[int, dict[str, Tensor]]) -> None:
         groups = self.optimiser.state_dict()["param_groups"]

@@ -1,8 +1,9 @@
 """The experts, one of them active."""
 
-from tame.core.expert import Expert, Lesson
+from tame.core.expert import Expert
 from tame.core.network import Blueprint
 from tame.core.settings import Settings
+from tame.engine.lesson import Lesson
 from tame.types import State
 
 

@@ -110,7 +110,8 @@ class NetworkSelector:
             own = self._step(step)
             self._shape = own.output_shape
             plan = replace(plan, input_shape=self._shape)
-            self._train(plan, Samples(raw, target, own.prepare, len(known)), progress)
+            samples = Samples(raw, target, own.prepare, len(known)).to(plan.device)
+            self._train(plan, samples, progress)
         return True
 
     def router(self, step: InputStep, owners: Sequence[int]) -> nn.Module:
@@ -167,7 +168,7 @@ class NetworkSelector:
         return replace(plan, make=make).build(len(self._known), "selector", self._fitted)
 
     def _train(self, plan: Blueprint, samples: Samples, progress: Progress) -> None:
-        generator = torch_generator(derive(self._seed, "selector", self._fitted), plan.device)
+        generator = torch_generator(derive(self._seed, "selector", self._fitted))
         net = self._build(plan)
         fit(net, samples, self.training, generator, _named(progress, "training the selector"))
         if self.sparsity > 0:
@@ -180,7 +181,8 @@ class NetworkSelector:
     @torch.no_grad()
     def _means(self, step: InputStep, owners: Sequence[int]) -> NearestMean:
         raw, slots, expert = self._reservoir.columns()
-        flat = step(raw).flatten(1)
+        flat = step(raw.to(step.mean.device)).flatten(1)
+        expert, slots = expert.to(flat.device), slots.to(flat.device)
         pairs, group = torch.stack([expert, slots], 1).unique(dim=0, return_inverse=True)
         sums = flat.new_zeros(len(pairs), flat.shape[1]).index_add_(0, group, flat)
         means = sums / torch.bincount(group, minlength=len(pairs)).unsqueeze(1)

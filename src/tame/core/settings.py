@@ -22,6 +22,8 @@ class Training:
     `warmup` steps rise linearly to `rate`, which falls by the factor `decay` at each milestone.
     A gradient longer than `clip` is shortened to it (0: never): one odd sample met by a converged
     network at full momentum can otherwise throw the weights so far that its loss reads as a shift.
+    `precision` "auto" is bfloat16 for networks of over a million weights on a GPU, else float32;
+    `engine` "auto" records the step as CUDA graphs on a GPU, else runs it operation by operation.
     A network whose loss over `patience` steps is no better than constant guessing never learned:
     it is given fresh weights and half its rate, at most `restarts` times (0: never).
 
@@ -35,6 +37,8 @@ class Training:
     nesterov: bool = True
     weight_decay: float = 5e-4
     clip: float = 1.0
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    engine: Literal["auto", "eager", "captured"] = "auto"
     warmup: int = 0
     milestones: tuple[int, ...] = ()
     decay: float = 0.2

@@ -2,19 +2,22 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from tame.config import part
+from tame.engine.eager import half, wants_half
+from tame.engine.graphs import everything, open_state, practise, record, unchanged
 from tame.engine.losses import Output, sample_losses
 from tame.engine.randomness import PrivateDraws
 from tame.registry import AUGMENTS
 from tame.types import Progress, silent
 
 Masks = Mapping[str, Tensor]
+WORTH_RECORDING = 50
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,12 @@ class Samples:
 
     x: Tensor
     y: Tensor
-    prepare: Callable[[Tensor, torch.Generator | None, Any], Tensor]
+    prepare: Callable[[Tensor, Any, Tensor | None], Tensor]
     live: int
+
+    def to(self, device: torch.device) -> "Samples":
+        """Return the same samples on a device."""
+        return replace(self, x=self.x.to(device), y=self.y.to(device))
 
 
 def make_optimiser(net: nn.Module, recipe: Any) -> torch.optim.Optimizer:
@@ -63,7 +70,11 @@ def make_optimiser(net: nn.Module, recipe: Any) -> torch.optim.Optimizer:
     parameters = list(net.parameters())
     if recipe.optimiser == "adam":
         return torch.optim.AdamW(
-            parameters, lr=recipe.rate, weight_decay=recipe.weight_decay, fused=True
+            parameters,
+            lr=recipe.rate,
+            weight_decay=recipe.weight_decay,
+            fused=True,
+            capturable=bool(parameters) and parameters[0].is_cuda,
         )
     return torch.optim.SGD(
         parameters,
@@ -99,37 +110,107 @@ def fit(
 ) -> None:
     """Train `net` on the samples, inside its masks if it has any.
 
-    A last batch of one sample is left out of its epoch: batch norm cannot train on it.
+    A last batch of one sample is left out of its epoch: batch norm cannot train on it. On a GPU
+    the step of a full batch is recorded and replayed.
     """
-    with PrivateDraws(int(generator.initial_seed()), samples.x.device):
-        _fit(net, samples, recipe, generator, progress, masks)
+    device = samples.x.device
+    with PrivateDraws(int(generator.initial_seed()), device):
+        net.train()
+        step = _Step(net, samples, recipe, masks or {})
+        full = _Recorded(step) if device.type == "cuda" and step.is_long() else None
+        for epoch in range(recipe.epochs):
+            for rate, chosen, odds in _epoch(epoch, len(samples.x), recipe, generator, device):
+                if full is not None and len(chosen) == recipe.batch:
+                    full(rate, chosen, odds)
+                else:
+                    step(rate, chosen, odds)
+            progress("", epoch + 1, recipe.epochs)
     net.eval()
 
 
-def _fit(
-    net: nn.Module,
-    samples: Samples,
-    recipe: Recipe,
-    generator: torch.Generator,
-    progress: Progress,
-    masks: Masks | None,
-) -> None:
-    optimiser = make_optimiser(net, recipe)
-    count = len(samples.x)
+def _epoch(
+    epoch: int, count: int, recipe: Recipe, generator: torch.Generator, device: torch.device
+) -> list[tuple[float, Tensor, Tensor | None]]:
+    """Draw one pass over the samples: the rate, the rows and the odds of each batch."""
     per_epoch = math.ceil(count / recipe.batch)
-    total = recipe.epochs * per_epoch
-    net.train()
-    for epoch in range(recipe.epochs):
-        order = torch.randperm(count, generator=generator, device=samples.x.device)
-        for number, chosen in enumerate(order.split(recipe.batch)):
-            if len(chosen) == 1 < count:
-                continue
-            set_rate(optimiser, recipe.rate_at((epoch * per_epoch + number) / total))
-            x = samples.prepare(samples.x[chosen], generator, recipe.augment)
-            losses = sample_losses(net(x)[:, : samples.live], samples.y[chosen], recipe.output)
-            optimiser.zero_grad(set_to_none=True)
-            losses.mean().backward()
-            optimiser.step()
-            if masks:
-                apply_masks(net, masks)
-        progress("", epoch + 1, recipe.epochs)
+    rows = torch.randperm(count, generator=generator)
+    sizes = [len(part) for part in rows.split(recipe.batch) if not len(part) == 1 < count]
+    rates = [
+        recipe.rate_at((epoch * per_epoch + number) / (recipe.epochs * per_epoch))
+        for number in range(len(sizes))
+    ]
+    chosen = rows[: sum(sizes)].to(device).split(sizes)
+    if recipe.augment is None:
+        return [(rate, part, None) for rate, part in zip(rates, chosen, strict=True)]
+    numbers = recipe.augment.numbers
+    drawn = [torch.rand(numbers, size, generator=generator) for size in sizes]
+    odds = torch.cat(drawn, 1).to(device).split(sizes, 1)
+    return list(zip(rates, chosen, odds, strict=True))
+
+
+class _Step:
+    """One step of training on some rows of the samples."""
+
+    def __init__(self, net: nn.Module, samples: Samples, recipe: Recipe, masks: Masks) -> None:
+        self.net = net
+        self.samples = samples
+        self.recipe = recipe
+        self.masks = masks
+        self.optimiser = make_optimiser(net, recipe)
+        self._half = wants_half(net, "auto")
+
+    def is_long(self) -> bool:
+        """Say whether there are enough full batches for recording to pay."""
+        return self.recipe.epochs * (len(self.samples.x) // self.recipe.batch) >= WORTH_RECORDING
+
+    def __call__(self, rate: float, chosen: Tensor, odds: Tensor | None) -> None:
+        set_rate(self.optimiser, rate)
+        self.run(chosen, odds)
+
+    def run(self, chosen: Tensor, odds: Tensor | None) -> None:
+        """Train on these rows at the rate that is set."""
+        samples, recipe = self.samples, self.recipe
+        x = samples.prepare(samples.x[chosen], recipe.augment, odds)
+        with half(x.device, enabled=self._half):
+            outputs = self.net(x)
+        live = outputs[:, : samples.live].to(x.dtype)
+        losses = sample_losses(live, samples.y[chosen], recipe.output)
+        self.optimiser.zero_grad(set_to_none=True)
+        losses.mean().backward()
+        self.optimiser.step()
+        if self.masks:
+            apply_masks(self.net, self.masks)
+
+
+class _Recorded:
+    """The step of a full batch as one CUDA graph."""
+
+    def __init__(self, step: _Step) -> None:
+        device, recipe = step.samples.x.device, step.recipe
+        self._step = step
+        self._rate = torch.zeros((), device=device)
+        self._chosen = torch.arange(recipe.batch, device=device)
+        self._odds = None
+        if recipe.augment is not None:
+            self._odds = torch.rand(recipe.augment.numbers, recipe.batch, device=device)
+        open_state(step.optimiser)
+        self._point_at_rate()
+
+        def work() -> None:
+            step.run(self._chosen, self._odds)
+
+        with unchanged(everything(step.net, step.optimiser), device):
+            practise(work)
+            step.optimiser.zero_grad(set_to_none=True)
+            self._graph = record(work, None)
+
+    def __call__(self, rate: float, chosen: Tensor, odds: Tensor | None) -> None:
+        self._rate.fill_(rate)
+        self._chosen.copy_(chosen)
+        if self._odds is not None and odds is not None:
+            self._odds.copy_(odds)
+        self._graph.replay()
+
+    def _point_at_rate(self) -> None:
+        for group in self._step.optimiser.param_groups:
+            group["lr"] = self._rate

@@ -25,9 +25,15 @@ def numpy_generator(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed))
 
 
-def torch_generator(seed: int, device: torch.device) -> torch.Generator:
-    """Return a seeded generator on the device."""
-    return torch.Generator(device=device).manual_seed(seed)
+def torch_generator(seed: int) -> torch.Generator:
+    """Return a seeded generator on the host: the same numbers whatever the device."""
+    return torch.Generator().manual_seed(seed)
+
+
+def restore_torch(generator: torch.Generator, state: Tensor) -> None:
+    """Put a generator back; a state drawn on a GPU (an older file) leaves it as it was seeded."""
+    if state.numel() == generator.get_state().numel():
+        generator.set_state(state.cpu())
 
 
 def numpy_state(generator: np.random.Generator) -> dict[str, Any]:

@@ -83,8 +83,9 @@ class Joint:
             self._fitted = now
             self._joint = self._build()
             x, slots = (torch.cat(column) for column in zip(*self._store, strict=True))
-            samples = Samples(x, slots, self._single.intake.ready.prepare, now[1])
-            generator = torch_generator(derive(self.seed, "joint", *now), self.device)
+            step = self._single.intake.ready
+            samples = Samples(x, slots, step.prepare, now[1]).to(self.device)
+            generator = torch_generator(derive(self.seed, "joint", *now))
             recipe = replace(self.settings.recipe, output=self.settings.training.output)
             fit(self._joint, samples, recipe, generator, _named(progress))
         return Consolidation(experts=0, sizes=self.sizes())
@@ -133,8 +134,8 @@ class Joint:
         _, first = np.unique(hashes, return_index=True)
         first = np.sort(first[~np.isin(hashes[first], self._hashes)])
         if len(first):
-            chosen = torch.from_numpy(first).to(raw.device)
-            self._store.append((raw[chosen], slots[chosen]))
+            chosen = torch.from_numpy(first)
+            self._store.append((raw[chosen.to(raw.device)], slots[chosen]))
             self._hashes = np.concatenate([self._hashes, hashes[first]])
 
 

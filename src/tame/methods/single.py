@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from tame.core.accounting import tensor_bytes
-from tame.core.expert import Lesson
 from tame.core.inputs import Inputs
 from tame.core.intake import Intake
 from tame.core.network import Blueprint, Network
 from tame.core.prune import count_nonzero
 from tame.core.settings import Training
+from tame.engine.lesson import Lesson
+from tame.engine.randomness import restore_torch, torch_generator
 from tame.nets import resolve
 from tame.types import ArrayLike, Batch, Reading, Sizes, State
 
@@ -40,7 +41,7 @@ class SingleNetwork:
         self.network: Network | None = None
         self.steps = 0
         self._make = resolve(net)
-        self._draws = torch.Generator(device=device).manual_seed(seed)
+        self._draws = torch_generator(seed)
 
     def admit(self, batch: Batch) -> Lesson:
         """Check the batch and make room for its labels; what can fail comes before any change."""
@@ -52,17 +53,15 @@ class SingleNetwork:
         network.grow(live)
         self.network = network
         self.intake.keep(x, step, unknown)
-        return Lesson(x, step(x), self.intake.labels.slots(y), live)
+        return Lesson(x, self.intake.labels.slots(y), live, step, self.device)
 
     def learn(self, lesson: Lesson) -> Reading:
         """Measure the batch, then train on it."""
-        network, augment = self.built, self.settings.inputs.augment
-        data = (lesson.slots, lesson.live)
-        reading = network.measure(lesson.ready, *data, keep=augment is None)
-        ready = lesson.ready
+        network, augment, odds = self.built, self.settings.inputs.augment, None
+        reading = network.measure(lesson)
         if augment is not None:
-            ready = self.intake.ready.prepare(lesson.raw, self._draws, augment)
-        network.learn(ready, *data)
+            odds = torch.rand(augment.numbers, len(lesson), generator=self._draws)
+        network.learn(lesson, odds)
         self.steps += 1
         return reading
 
@@ -116,15 +115,15 @@ class SingleNetwork:
     def load_state_dict(self, state: State) -> None:
         self.steps = state["steps"]
         self.intake.load_state_dict(state["intake"])
-        self._draws.set_state(state["draws"].cpu())
+        restore_torch(self._draws, state["draws"])
         self.network = None
         if state["network"] is not None:
             self.network = self._found(self.intake.ready.output_shape)
             self.network.load_state_dict(state["network"])
 
     def _found(self, shape: tuple[int, ...]) -> Network:
-        plan = Blueprint(self._make, shape, self.settings.training, self.seed, self.device)
-        return Network(plan, self.settings.slots, ("single",))
+        parts = (self.settings.training, self.seed, self.device, self.settings.inputs.augment)
+        return Network(Blueprint(self._make, shape, *parts), self.settings.slots, ("single",))
 
 
 def label_hash(x: Tensor, y: Tensor) -> np.ndarray:

@@ -1,0 +1,290 @@
+"""The training step of one architecture as CUDA graphs, on which networks take turns.
+
+Recorded work holds addresses. So there is one bench, with memory of its own, and the network about
+to learn moves in: its tensors are copied there and stand there until another one comes. Measuring,
+forward-backward and update are separate graphs, and the host decides between the first and the
+rest. What does not fit a recorded shape (the last batch, new labels) is stepped eagerly, on the
+same tensors.
+"""
+
+import copy
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from tame.engine.eager import EagerStep, Manner
+from tame.engine.graphs import everything, open_state, practise, record, unchanged
+from tame.engine.lesson import Lesson
+from tame.engine.losses import read
+from tame.engine.randomness import PrivateDraws
+from tame.types import Reading
+
+ROOM = 8
+ALIGNMENT = 64
+SIGHTINGS = 2
+
+
+class Tenant(Protocol):
+    """What a network must show to be stepped on the bench."""
+
+    net: nn.Module
+    optimiser: torch.optim.Optimizer
+    masks: dict[str, Tensor]
+
+
+class Recording:
+    """The graphs of one shape of batch, and the places their inputs are read from."""
+
+    def __init__(self, step: EagerStep, masks: dict[str, Tensor], lesson: Lesson) -> None:
+        self._step = step
+        self._masks = masks
+        self._live = lesson.live
+        self._inputs = lesson.step
+        self._box = Postbox(lesson)
+        augment, count, device = step.manner.augment, len(lesson), lesson.device
+        self._odds = None if augment is None else torch.rand(augment.numbers, count, device=device)
+        self._losses = torch.empty(count, pin_memory=True)
+        self._kept: Tensor | None = None
+        self._measured = torch.cuda.Event()
+        self._box.send(lesson)
+        with unchanged(everything(step.net, step.optimiser), device):
+            practise(self._whole)
+            step.optimiser.zero_grad(set_to_none=True)
+            first = record(self._measure, None)
+            pool = first.pool()
+            rest = record(self._forward_backward, pool), record(self._update, pool)
+            self._graphs = (first, *rest)
+        self._kept = None
+
+    def measure(self, lesson: Lesson) -> Reading:
+        """Return the loss of a batch; what was sent to the device before is done by then."""
+        self._box.send(lesson)
+        self._graphs[0].replay()
+        self._measured.record()
+        self._measured.synchronize()
+        return read(self._losses)
+
+    def learn(self, odds: Tensor | None, draws: PrivateDraws | None) -> None:
+        """Train on the batch just measured."""
+        if self._odds is not None and odds is not None:
+            self._odds.copy_(odds, non_blocking=True)
+        with draws or nullcontext():
+            self._graphs[1].replay()
+        self._graphs[2].replay()
+
+    def _measure(self) -> None:
+        step, box = self._step, self._box
+        keep = step.measures_by_training
+        found = step.judge(self._inputs(box.raw), box.target, self._live, keep=keep)
+        self._losses.copy_(found.detach(), non_blocking=True)
+        self._kept = found
+
+    def _forward_backward(self) -> None:
+        step, box, losses = self._step, self._box, self._kept
+        if losses is None or not step.measures_by_training:
+            x = self._inputs.prepare(box.raw, step.manner.augment, self._odds)
+            losses = step.train(x, box.target, self._live)
+        step.backward(losses)
+
+    @torch.no_grad()
+    def _update(self) -> None:
+        self._step.update()
+        parameters = dict(self._step.net.named_parameters())
+        for name, mask in self._masks.items():
+            parameters[name].mul_(mask)
+
+    def _whole(self) -> None:
+        self._measure()
+        self._forward_backward()
+        self._update()
+
+
+class Postbox:
+    """One place on the device for inputs and targets, and its pinned twin on the host."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        size = -(-lesson.raw.nbytes // ALIGNMENT) * ALIGNMENT
+        total = size + lesson.slots.nbytes
+        self._inbox = torch.zeros(total, dtype=torch.uint8, device=lesson.device)
+        self._stage = torch.zeros(total, dtype=torch.uint8, pin_memory=True)
+        self.raw, self.target = self._parts(self._inbox, lesson)
+        self._raw, self._target = self._parts(self._stage, lesson)
+
+    def send(self, lesson: Lesson) -> None:
+        """Bring a batch to the device in one copy.
+
+        The stage is free: the loss of the batch before was waited for, and came after its copy.
+        """
+        self._target.copy_(lesson.slots)
+        if lesson.raw.is_cuda:
+            self.target.copy_(self._target, non_blocking=True)
+            self.raw.copy_(lesson.raw)
+        else:
+            self._raw.copy_(lesson.raw)
+            self._inbox.copy_(self._stage, non_blocking=True)
+
+    @staticmethod
+    def _parts(box: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        raw = box[: lesson.raw.nbytes].view(lesson.raw.dtype).view(lesson.raw.shape)
+        return raw, box[-lesson.slots.nbytes :].view(lesson.slots.dtype)
+
+
+class Bench:
+    """Steps whichever network has moved in, by graphs where the batch has a known shape."""
+
+    def __init__(
+        self, manner: Manner, make_optimiser: Callable[[nn.Module], torch.optim.Optimizer]
+    ) -> None:
+        self.manner = manner
+        self._make_optimiser = make_optimiser
+        self._tenant: Tenant | None = None
+        self._step: EagerStep | None = None
+        self._form: tuple[Any, ...] = ()
+        self._rate: Tensor | None = None
+        self._told = -1.0
+        self._masks: dict[str, Tensor] = {}
+        self._recordings: OrderedDict[tuple[Any, ...], Recording] = OrderedDict()
+        self._sighted: dict[tuple[Any, ...], int] = {}
+        self._current: Recording | None = None
+
+    def measure(self, tenant: Tenant, lesson: Lesson) -> Reading | None:
+        """Return the loss of a batch, or None if it has to be measured eagerly."""
+        self._current = None
+        if self._tenant is not tenant:
+            self._move_in(tenant)
+        recording = self._find(tenant, lesson)
+        if recording is None:
+            return None
+        self._current = recording
+        return recording.measure(lesson)
+
+    def learn(self, rate: float, odds: Tensor | None, draws: PrivateDraws | None) -> bool:
+        """Train on the batch just measured; False if it has to be done eagerly."""
+        recording, self._current = self._current, None
+        if recording is None or self._rate is None:
+            return False
+        if rate != self._told:
+            self._rate.fill_(rate)
+            self._told = rate
+        recording.learn(odds, draws)
+        return True
+
+    def forget(self) -> None:
+        """Drop the batch just measured."""
+        self._current = None
+
+    def release(self, tenant: Tenant) -> None:
+        """Give a network its own memory back, if it stands on the bench."""
+        if self._tenant is tenant:
+            self._move_out()
+
+    def _move_in(self, tenant: Tenant) -> None:
+        self._move_out()
+        form = tuple((name, tuple(t.shape)) for name, t in tenant.net.state_dict().items())
+        if self._step is None or form != self._form:
+            self._furnish(tenant, form)
+        assert self._step is not None  # noqa: S101 (furnished)
+        for home, guest in _pairs(self._step, tenant):
+            home.copy_(guest.read())
+            guest.write(home)
+        for name, mask in self._masks.items():
+            mask.copy_(tenant.masks.get(name, torch.ones_like(mask)))
+        self._tenant = tenant
+
+    def _move_out(self) -> None:
+        if self._tenant is not None and self._step is not None:
+            for home, guest in _pairs(self._step, self._tenant):
+                guest.write(home.clone())
+        self._tenant, self._current = None, None
+
+    def _furnish(self, tenant: Tenant, form: tuple[Any, ...]) -> None:
+        net = copy.deepcopy(tenant.net)
+        optimiser = self._make_optimiser(net)
+        open_state(optimiser)
+        device = next(net.parameters()).device
+        self._rate = torch.zeros((), device=device)
+        self._told = -1.0
+        for group in optimiser.param_groups:
+            group["lr"] = self._rate
+        self._step = EagerStep(net, optimiser, self.manner)
+        self._masks = {
+            name: torch.ones_like(parameter, dtype=torch.bool)
+            for name, parameter in net.named_parameters()
+        }
+        self._form = form
+        self._recordings.clear()
+        self._sighted.clear()
+
+    def _find(self, tenant: Tenant, lesson: Lesson) -> Recording | None:
+        """Return the recording for such a batch; one is made when it has been seen before."""
+        masked = bool(tenant.masks)
+        key = (tuple(lesson.raw.shape), lesson.raw.dtype, lesson.live, masked)
+        found = self._recordings.get(key)
+        if found is not None:
+            self._recordings.move_to_end(key)
+            return found
+        self._sighted[key] = self._sighted.get(key, 0) + 1
+        if self._sighted[key] <= SIGHTINGS or len(lesson) == 1:
+            return None
+        while len(self._recordings) >= ROOM:
+            self._recordings.popitem(last=False)
+        assert self._step is not None  # noqa: S101 (a tenant has moved in)
+        made = Recording(self._step, self._masks if masked else {}, lesson)
+        self._recordings[key] = made
+        return made
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a tensor of a network is kept, to be read and replaced."""
+
+    read: Callable[[], Tensor]
+    write: Callable[[Tensor], None]
+
+
+def _pairs(step: EagerStep, tenant: Tenant) -> list[tuple[Tensor, _Place]]:
+    """Return each tensor of the bench with the place of its counterpart in the tenant."""
+    pairs = []
+    with torch.no_grad():
+        homes = list(step.net.parameters())
+        guests = list(tenant.net.parameters())
+        for home, guest in zip(homes, guests, strict=True):
+            pairs.append((home.data, _parameter(guest)))
+            for key, value in step.optimiser.state[home].items():
+                pairs.append((value, _state(tenant.optimiser.state[guest], key, value)))
+        modules = zip(step.net.modules(), tenant.net.modules(), strict=True)
+        for home_module, guest_module in modules:
+            for name, buffer in home_module._buffers.items():  # noqa: SLF001
+                if buffer is not None:
+                    pairs.append((buffer, _entry(guest_module._buffers, name)))  # noqa: SLF001
+    return pairs
+
+
+def _parameter(parameter: nn.Parameter) -> _Place:
+    def write(value: Tensor) -> None:
+        parameter.data = value
+
+    return _Place(lambda: parameter.data, write)
+
+
+def _entry(table: Any, key: str) -> _Place:
+    def write(value: Tensor) -> None:
+        table[key] = value
+
+    return _Place(lambda: table[key], write)
+
+
+def _state(table: dict[str, Tensor], key: str, like: Tensor) -> _Place:
+    def read() -> Tensor:
+        kept = table.get(key)
+        return torch.zeros_like(like) if kept is None else kept
+
+    def write(value: Tensor) -> None:
+        table[key] = value
+
+    return _Place(read, write)

@@ -1,0 +1,56 @@
+"""One checked batch on its way to a network: moved and made ready when first asked for."""
+
+from functools import cached_property
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+
+class Prepare(Protocol):
+    """From raw samples to what a network takes."""
+
+    def __call__(self, raw: Tensor) -> Tensor: ...
+    def prepare(self, raw: Tensor, augment: Any = None, odds: Tensor | None = None) -> Tensor:
+        """Return network inputs, changed by `augment` as the uniform numbers `odds` say."""
+        ...
+
+
+class Lesson:
+    """Raw inputs where they came from, slots on the host, how many are live, and the input step.
+
+    >>> lesson = Lesson(torch.zeros(2, 3), torch.tensor([0, 1]), 2, torch.nn.Identity(), "cpu")
+    >>> lesson.ready.shape, lesson.target
+    (torch.Size([2, 3]), tensor([0, 1]))
+    """
+
+    def __init__(
+        self, raw: Tensor, slots: Tensor, live: int, step: Any, device: torch.device | str
+    ) -> None:
+        self.raw = raw
+        self.slots = slots
+        self.live = live
+        self.step: Prepare = step
+        self.device = torch.device(device)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    @cached_property
+    def near(self) -> Tensor:
+        """The raw inputs on the learner's device."""
+        return self.raw.to(self.device)
+
+    @cached_property
+    def ready(self) -> Tensor:
+        """What a network takes, unaugmented."""
+        return self.step(self.near)
+
+    @cached_property
+    def target(self) -> Tensor:
+        """The slots on the learner's device."""
+        return self.slots.to(self.device)
+
+    def changed(self, augment: Any, odds: Tensor) -> Tensor:
+        """Return what a network takes after a random change."""
+        return self.step.prepare(self.near, augment, odds.to(self.device))
