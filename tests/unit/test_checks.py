@@ -218,7 +218,7 @@ class SmoothedWindow(Deviation):
     def update(self, reading: Reading) -> Verdict:
         verdict = super().update(reading)
         if not verdict.shift:
-            self._losses[-1] = verdict.statistic
+            self._losses.values[-1] = verdict.statistic
         return verdict
 
 

@@ -39,7 +39,7 @@ def test_nothing_is_pruned_twice():
     feed(learner, a())
     learner.consolidate()
     step, live = learner._intake.ready, len(learner._intake.labels)
-    assert compact(learner._pool.active, learner.settings.pruner, step, live) == 0
+    assert compact([learner._pool.active], learner.settings.pruner, step, live) == {}
 
 
 def test_a_selector_may_see_samples_larger_than_the_experts_do():

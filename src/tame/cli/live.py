@@ -1,6 +1,7 @@
 """The live view of a run: progress, loss against threshold, the active expert, changes."""
 
 import signal
+import time
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -8,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from tame.types import Change, Observation
+
+PAUSE = 0.1
 
 
 class LiveView:
@@ -26,6 +29,8 @@ class LiveView:
         self._what = ""
         self._phase = ""
         self._stop = False
+        self._total = 0
+        self._shown = 0.0
         self._before: Any = None
 
     def __enter__(self) -> Self:
@@ -50,11 +55,11 @@ class LiveView:
         """Begin a phase of the run."""
         self._phase = name
         if name == "stream":
+            self._total = total
             self._bar = self._bars.add_task("stream", total=total, completed=done, note="")
 
     def step(self, seen: Observation) -> None:
         """Show one observation; a change stays on the screen."""
-        note = f"loss {seen.smoothed:.3f} < {seen.threshold:.3f}  expert {seen.expert}"
         if seen.change is not Change.NONE:
             self.console.print(
                 f"batch {seen.step}: smoothed loss {seen.smoothed:.3f} over {seen.threshold:.3f}: "
@@ -62,8 +67,11 @@ class LiveView:
             )
         if seen.restarted:
             self.console.print(f"batch {seen.step}: expert {seen.expert} never learned, restarted")
-        if self._bar is not None:
-            self._bars.update(self._bar, advance=1, note=note)
+        now = time.monotonic()
+        if self._bar is not None and (now - self._shown > PAUSE or seen.step + 1 == self._total):
+            note = f"loss {seen.smoothed:.3f} < {seen.threshold:.3f}  expert {seen.expert}"
+            self._bars.update(self._bar, completed=seen.step + 1, note=note)
+            self._shown = now
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Show how far consolidation has come."""

@@ -1,7 +1,8 @@
-"""Consolidation of one expert: prune a copy of it, and tell its detector what to expect."""
+"""Consolidation of experts: prune copies of them, and tell detectors what to expect."""
 
 import copy
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from tame.core.expert import Compact, Expert
 from tame.core.inputs import InputStep
 from tame.core.prune import Pruner
 from tame.core.trial import MARGIN
-from tame.engine.fitting import Samples
+from tame.engine.fitting import Samples, Task
 from tame.engine.losses import guessing_loss, read, sample_losses
 from tame.engine.randomness import derive, numpy_generator, torch_generator
 from tame.types import Progress, Reading, silent
@@ -22,46 +23,62 @@ REPEATS = 3
 
 
 def compact(
-    expert: Expert, pruner: Pruner, step: InputStep, live: int, progress: Progress = silent
-) -> int:
-    """Give the expert an up-to-date pruned copy; return how many attempts it took.
+    experts: Sequence[Expert],
+    pruner: Pruner,
+    step: InputStep,
+    live: int,
+    progress: Progress = silent,
+) -> dict[int, int]:
+    """Give every expert that needs one an up-to-date pruned copy; return the attempts it took.
 
-    That is 0 if it has one already (or needs none). A retraining that ends no better than guessing
-    is repeated at half the rate; a network that pruning has ruined is pruned less.
+    A retraining that ends no better than guessing is repeated at half the rate; a network that
+    pruning has ruined is pruned less.
     """
-    network = expert.network
-    fresh = expert.compact is not None and expert.compact.steps == network.steps
-    settled = expert.is_pruned or expert.settled == network.steps
-    if settled or fresh or not len(expert.memory):
-        return 0
-    attempts = 0
-    attempt: Pruner | None = pruner
-    while attempt is not None:
-        expert.compact = _pruned(expert, attempt, step, live, progress)
-        attempts += 1
-        if _is_guessing(expert, step, live) and attempts <= REPEATS:
-            attempt = attempt.slower()
-        else:
-            ruined = _is_ruined(expert, pruner.tolerance, step, live)
-            attempt = attempt.gentler() if ruined else None
+    waiting = [(expert, pruner) for expert in experts if _is_due(expert)]
+    attempts = dict.fromkeys((expert.id for expert, _ in waiting), 0)
+    while waiting:
+        attempt = waiting[0][1]
+        group = [expert for expert, wanted in waiting if wanted == attempt]
+        waiting = [(expert, wanted) for expert, wanted in waiting if wanted != attempt]
+        _prune(group, attempt, step, live, progress)
+        for expert in group:
+            attempts[expert.id] += 1
+            again = None
+            if _is_guessing(expert, step, live) and attempts[expert.id] <= REPEATS:
+                again = attempt.slower()
+            elif _is_ruined(expert, pruner.tolerance, step, live):
+                again = attempt.gentler()
+            if again is not None:
+                waiting.append((expert, again))
     return attempts
 
 
-def _pruned(
-    expert: Expert, pruner: Pruner, step: InputStep, live: int, progress: Progress
-) -> Compact:
+def _is_due(expert: Expert) -> bool:
+    """Say whether an expert has learned since it was last pruned."""
     network = expert.network
-    net = copy.deepcopy(network.net)
-    (raw, slots), _ = split_memory(expert)
-    seed = derive(network.plan.seed, "prune", expert.id, network.steps)
-    masks = pruner.prune(
-        net,
-        Samples(raw, slots, step.prepare, live).to(network.plan.device),
-        network.plan.training.output,
-        torch_generator(seed),
-        lambda _, done, total: progress(f"pruning expert {expert.id}", done, total),
+    fresh = expert.compact is not None and expert.compact.steps == network.steps
+    settled = expert.is_pruned or expert.settled == network.steps
+    return not settled and not fresh and len(expert.memory) > 0
+
+
+def _prune(
+    experts: Sequence[Expert], pruner: Pruner, step: InputStep, live: int, progress: Progress
+) -> None:
+    tasks = []
+    for expert in experts:
+        network = expert.network
+        (raw, slots), _ = split_memory(expert)
+        seed = derive(network.plan.seed, "prune", expert.id, network.steps)
+        samples = Samples(raw, slots, step.prepare, live).to(network.plan.device)
+        tasks.append(Task(copy.deepcopy(network.net), samples, torch_generator(seed)))
+    output = experts[0].network.plan.training.output
+    names = "expert" if len(experts) == 1 else f"{len(experts)} experts"
+    found = pruner.prune(
+        tasks, output, lambda _, done, total: progress(f"pruning {names}", done, total)
     )
-    return Compact(net.eval(), masks, network.slots, network.steps)
+    for expert, task, masks in zip(experts, tasks, found, strict=True):
+        network = expert.network
+        expert.compact = Compact(task.net.eval(), masks, network.slots, network.steps)
 
 
 def _is_guessing(expert: Expert, step: InputStep, live: int) -> bool:

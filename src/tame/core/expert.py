@@ -64,11 +64,11 @@ class Expert:
         if augment is not None:
             odds = torch.rand(augment.numbers, len(lesson), generator=self.draws)
         self.network.learn(lesson, odds)
-        self.memory.add(lesson.raw, lesson.slots.to(torch.int32))
+        self.memory.add(lesson.raw, lesson.slots)
         seen = np.bincount(lesson.slots.numpy(), minlength=lesson.live)
         seen[: len(self.counts)] += self.counts
         self.counts = seen
-        self.batch = len(lesson.raw)
+        self.batch = len(lesson)
         stuck = self.trial.add(self._reading, lesson.slots, lesson.live)
         if stuck and self.network.restarts < self.network.plan.training.restarts:
             self._restart()

@@ -37,9 +37,9 @@ class Intake:
         if not isinstance(batch, Batch):
             raise InputError(f"observe takes a Batch(x, y), not {type(batch).__name__}")
         x, y = batch
-        if x.ndim == 0 or len(x) == 0:
+        if x.ndim == 0 or x.shape[0] == 0:
             raise InputError("the batch is empty; it needs at least one sample")
-        self._check_labels(y, len(x))
+        self._check_labels(y, x.shape[0])
         return Batch(self._check_numbers(x), y.to("cpu", torch.int64))
 
     def check_inputs(self, x: ArrayLike) -> Tensor:
@@ -111,8 +111,9 @@ class Intake:
             raise InputError(f"labels are {_name(y.dtype)}; they must be integers")
         if y.shape != (count,):
             raise InputError(f"{count} samples came with labels of shape {tuple(y.shape)}")
-        if int(y.min()) < 0:
-            raise InputError(f"label {int(y.min())} is negative; labels are 0 or more")
+        least = int(y.min())
+        if least < 0:
+            raise InputError(f"label {least} is negative; labels are 0 or more")
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -25,9 +25,13 @@ class LabelTable:
     def unknown(self, y: Tensor) -> list[int]:
         """Return the labels the table has not seen, in order of first sight."""
         values = y.cpu().numpy()
-        new = ~np.isin(values, self._sorted)
-        if not new.any():
-            return []
+        if len(self._sorted):
+            place = np.searchsorted(self._sorted, values)
+            new = self._sorted.take(place, mode="clip") != values
+            if not new.any():
+                return []
+        else:
+            new = np.ones(len(values), dtype=bool)
         found, first = np.unique(values[new], return_index=True)
         return [int(label) for label in found[np.argsort(first)]]
 

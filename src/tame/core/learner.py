@@ -116,13 +116,11 @@ class TAME:
             return Consolidation(experts=0)
         pool, step, live = self._pool, self._intake.ready, len(self._intake.labels)
         trained = self._selector.fit(pool.plan, step, progress)
-        attempts = {}
+        pruned = compact(pool.experts, self.settings.pruner, step, live, progress)
         for expert in pool.experts:
-            attempts[expert.id] = compact(expert, self.settings.pruner, step, live, progress)
             if expert is not pool.active:
                 settle(expert, step, live)
         self._model = None
-        pruned = {number: times for number, times in attempts.items() if times}
         return Consolidation(len(pool.experts), pruned, trained, self.sizes())
 
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:

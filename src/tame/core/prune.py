@@ -1,5 +1,6 @@
-"""Pruning: zero the smallest weights of a network, then retrain what is left."""
+"""Pruning: zero the smallest weights of networks, then retrain what is left."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -8,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils import prune
 
 from tame.core.augment import Affine
-from tame.engine.fitting import Recipe, Samples, apply_masks, fit
+from tame.engine.fitting import Recipe, Task, apply_masks, fit
 from tame.engine.losses import Output
 from tame.types import Progress, silent
 
@@ -16,20 +17,15 @@ PRUNABLE = (nn.Linear, nn.modules.conv._ConvNd)  # noqa: SLF001 (the common base
 
 
 class Pruner(Protocol):
-    """Makes a trained network small, with a sample of its data at hand."""
+    """Makes trained networks small, with a sample of their data at hand."""
 
     memory: int
     tolerance: float
 
     def prune(
-        self,
-        net: nn.Module,
-        samples: Samples,
-        output: Output,
-        generator: torch.Generator,
-        progress: Progress = silent,
-    ) -> dict[str, Tensor]:
-        """Prune the network in place and return the masks of what is left."""
+        self, tasks: Sequence[Task], output: Output, progress: Progress = silent
+    ) -> list[dict[str, Tensor]]:
+        """Prune each network in place and return the masks of what is left."""
         ...
 
     def slower(self) -> "Pruner":
@@ -62,17 +58,14 @@ class Magnitude:
             raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
 
     def prune(
-        self,
-        net: nn.Module,
-        samples: Samples,
-        output: Output,
-        generator: torch.Generator,
-        progress: Progress = silent,
-    ) -> dict[str, Tensor]:
-        masks = magnitude_masks(net, self.sparsity)
-        apply_masks(net, masks)
-        fit(net, samples, replace(self.retraining, output=output), generator, progress, masks)
-        return masks
+        self, tasks: Sequence[Task], output: Output, progress: Progress = silent
+    ) -> list[dict[str, Tensor]]:
+        found = [magnitude_masks(task.net, self.sparsity) for task in tasks]
+        for task, masks in zip(tasks, found, strict=True):
+            apply_masks(task.net, masks)
+        masked = [task._replace(masks=masks) for task, masks in zip(tasks, found, strict=True)]
+        fit(masked, replace(self.retraining, output=output), progress)
+        return found
 
     def slower(self) -> "Magnitude":
         retraining = replace(self.retraining, rate=self.retraining.rate / 2)

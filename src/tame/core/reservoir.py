@@ -8,6 +8,7 @@ from tame.engine.randomness import numpy_generator, numpy_state, restore_numpy
 from tame.types import State
 
 KEY_RANGE = 2**63
+Columns = tuple[Tensor | int, ...]
 
 
 class Reservoir:
@@ -16,7 +17,8 @@ class Reservoir:
     An entry is a row of one or more tensors, stored as given (images stay uint8). Keys are
     independent 64-bit integers drawn from the reservoir's own generator and kept with the entries,
     so that two reservoirs can be merged and a smaller sample is the prefix of the largest keys.
-    Memory is taken once, for `capacity` entries, when the first batch tells their shape.
+    Memory is taken once, for `capacity` entries, when the first batch tells their shape; a column
+    may be one number for the whole batch. Whole numbers are kept in 32 bits.
 
     >>> reservoir = Reservoir(capacity=3, seed=0)
     >>> reservoir.add(torch.arange(100), torch.arange(100) % 2)
@@ -31,25 +33,26 @@ class Reservoir:
         self.seen = 0
         self._size = 0
         self._keys = np.empty(capacity, dtype=np.int64)
+        self._least = -1
         self._columns: list[Tensor] = []
         self._generator = numpy_generator(seed)
 
     def __len__(self) -> int:
         return self._size
 
-    def add(self, *columns: Tensor) -> None:
+    def add(self, first: Tensor, *others: Tensor | int) -> None:
         """Offer a batch of entries; the reservoir keeps the share that chance gives it."""
-        count = len(columns[0])
+        columns, count = (first, *others), first.shape[0]
         if not self._columns:
-            self._columns = [c.new_empty((self.capacity, *c.shape[1:])) for c in columns]
+            self._columns = [_room(column, self.capacity) for column in columns]
         keys = self._generator.integers(0, KEY_RANGE, size=count, dtype=np.int64)
         self.seen += count
         free = min(self.capacity - self._size, count)
         if free:
-            self._store(np.arange(self._size, self._size + free), np.arange(free), keys, columns)
             self._size += free
-        if free < count:
-            self._compete(np.arange(free, count), keys, columns)
+            self._store(np.arange(self._size - free, self._size), np.arange(free), keys, columns)
+        if free < count and keys.max() > self._least:
+            self._compete(free + np.flatnonzero(keys[free:] > self._least), keys, columns)
 
     def columns(self) -> list[Tensor]:
         """Return the kept entries, largest key first (the prefix of any length is uniform too)."""
@@ -82,24 +85,46 @@ class Reservoir:
             column = kept.new_empty((self.capacity, *kept.shape[1:]))
             column[: self._size] = kept
             self._columns.append(column)
+        self._note_least()
         restore_numpy(self._generator, state["generator"])
 
-    def _compete(self, offered: np.ndarray, keys: np.ndarray, columns: tuple[Tensor, ...]) -> None:
-        rivals = offered[keys[offered] > self._keys.min()]
-        if not len(rivals):
-            return
-        union = np.concatenate([self._keys, keys[rivals]])
-        losers = np.argpartition(union, len(rivals))[: len(rivals)]
-        evicted = losers[losers < self.capacity]
-        rejected = losers[losers >= self.capacity] - self.capacity
-        admitted = np.delete(rivals, rejected)
-        self._store(np.sort(evicted), admitted, keys, columns)
+    def _compete(self, rivals: np.ndarray, keys: np.ndarray, columns: Columns) -> None:
+        if len(rivals) == 1:
+            self._store(np.array([self._keys.argmin()]), rivals, keys, columns)
+        else:
+            union = np.concatenate([self._keys, keys[rivals]])
+            losers = np.argpartition(union, len(rivals))[: len(rivals)]
+            evicted = losers[losers < self.capacity]
+            rejected = losers[losers >= self.capacity] - self.capacity
+            admitted = np.delete(rivals, rejected)
+            self._store(np.sort(evicted), admitted, keys, columns)
 
     def _store(
-        self, slots: np.ndarray, rows: np.ndarray, keys: np.ndarray, columns: tuple[Tensor, ...]
+        self, slots: np.ndarray, rows: np.ndarray, keys: np.ndarray, columns: Columns
     ) -> None:
         self._keys[slots] = keys[rows]
         for kept, offered in zip(self._columns, columns, strict=True):
-            at = torch.from_numpy(slots).to(kept.device)
-            chosen = torch.from_numpy(rows).to(offered.device)
-            kept[at] = offered[chosen].to(kept.device)
+            _write(kept, slots, offered, rows)
+        self._note_least()
+
+    def _note_least(self) -> None:
+        full = self._size == self.capacity
+        self._least = int(self._keys.min()) if full else -1
+
+
+def _room(column: Tensor | int, capacity: int) -> Tensor:
+    if isinstance(column, int):
+        return torch.empty(capacity, dtype=torch.int32)
+    dtype = torch.int32 if column.dtype == torch.int64 else column.dtype
+    return column.new_empty((capacity, *column.shape[1:]), dtype=dtype)
+
+
+def _write(kept: Tensor, slots: np.ndarray, offered: Tensor | int, rows: np.ndarray) -> None:
+    """Copy rows of one column to their places; on the host that is numpy's, which is quicker."""
+    if isinstance(offered, int):
+        kept[torch.from_numpy(slots).to(kept.device)] = offered
+    elif kept.is_cpu and offered.is_cpu and kept.dtype != torch.bfloat16:
+        kept.numpy()[slots] = offered.numpy()[rows]
+    else:
+        chosen = offered[torch.from_numpy(rows).to(offered.device)]
+        kept[torch.from_numpy(slots).to(kept.device)] = chosen.to(kept.device, kept.dtype)

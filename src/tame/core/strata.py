@@ -28,13 +28,15 @@ class Strata:
     def __len__(self) -> int:
         return sum(len(reservoir) for reservoir in self._kinds.values())
 
-    def add(self, *columns: Tensor) -> None:
-        """Offer a batch of entries."""
-        self.seen += len(columns[0])
+    def add(self, first: Tensor, *others: Tensor | int) -> None:
+        """Offer a batch of entries; a column may be one number for all of them."""
+        count = first.shape[0]
+        self.seen += count
+        columns = [first, *(torch.full((count,), c) if isinstance(c, int) else c for c in others)]
         pairs, kind = torch.stack(columns[-2:], 1).unique(dim=0, return_inverse=True)
-        for number, (first, second) in enumerate(pairs.tolist()):
+        for number, (slot, owner) in enumerate(pairs.tolist()):
             rows = (kind == number).nonzero().squeeze(1)
-            self._of(first, second).add(*(column[rows] for column in columns))
+            self._of(slot, owner).add(*(column[rows] for column in columns))
 
     def columns(self) -> list[Tensor]:
         """Return the kept entries, kind after kind."""

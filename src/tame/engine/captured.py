@@ -2,9 +2,10 @@
 
 Recorded work holds addresses. So there is one bench, with memory of its own, and the network about
 to learn moves in: its tensors are copied there and stand there until another one comes. Measuring,
-forward-backward and update are separate graphs, and the host decides between the first and the
-rest. What does not fit a recorded shape (the last batch, new labels) is stepped eagerly, on the
-same tensors.
+forward-backward and update are separate graphs, and the host decides before anything of a network
+is changed. Where the measuring forward is the training forward, the backward pass runs while the
+host decides: gradients change nothing, and those of a batch that surprised are never used. What
+does not fit a recorded shape (the last batch, new labels) is stepped eagerly, on the same tensors.
 """
 
 import copy
@@ -66,6 +67,8 @@ class Recording:
         self._box.send(lesson)
         self._graphs[0].replay()
         self._measured.record()
+        if self._step.measures_by_training:
+            self._graphs[1].replay()
         self._measured.synchronize()
         return read(self._losses)
 
@@ -73,8 +76,9 @@ class Recording:
         """Train on the batch just measured."""
         if self._odds is not None and odds is not None:
             self._odds.copy_(odds, non_blocking=True)
-        with draws or nullcontext():
-            self._graphs[1].replay()
+        if not self._step.measures_by_training:
+            with draws or nullcontext():
+                self._graphs[1].replay()
         self._graphs[2].replay()
 
     def _measure(self) -> None:

@@ -90,14 +90,14 @@ class EagerStep:
 
     def judge(self, x: Tensor, target: Tensor, live: int, *, keep: bool) -> Tensor:
         """Return the loss of each sample by a forward in evaluation mode."""
-        self.net.train(keep)
+        _set_mode(self.net, training=keep)
         with torch.set_grad_enabled(keep):
             return self._losses(x, target, live)
 
     def train(self, x: Tensor, target: Tensor, live: int) -> Tensor:
         """Return the loss of each sample by a forward in training mode."""
         one_faced = self.manner.one_faced
-        self.net.train(one_faced or len(x) > 1)  # no batch statistics of a single sample
+        _set_mode(self.net, training=one_faced or x.shape[0] > 1)  # no statistics of one sample
         with self.draws or nullcontext():
             return self._losses(x, target, live)
 
@@ -116,6 +116,11 @@ class EagerStep:
         with half(x.device, enabled=self._half):
             outputs = self.net(x)
         return sample_losses(outputs[:, :live].to(x.dtype), target, self.manner.output)
+
+
+def _set_mode(net: nn.Module, *, training: bool) -> None:
+    if net.training != training:
+        net.train(training)
 
 
 def wants_half(net: nn.Module, precision: str) -> bool:

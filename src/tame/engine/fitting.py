@@ -1,9 +1,11 @@
 """Training a network on samples kept in memory: selectors, pruned experts, joint references."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from itertools import zip_longest
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +19,9 @@ from tame.registry import AUGMENTS
 from tame.types import Progress, silent
 
 Masks = Mapping[str, Tensor]
-WORTH_RECORDING = 50
+Draw = tuple[float, Tensor, Tensor]
+MANY = 32
+FEW = 4
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ def make_optimiser(net: nn.Module, recipe: Any) -> torch.optim.Optimizer:
     )
 
 
-def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+def set_rate(optimiser: torch.optim.Optimizer, rate: float | Tensor) -> None:
     """Change the learning rate of every group."""
     for group in optimiser.param_groups:
         group["lr"] = rate
@@ -100,117 +104,154 @@ def apply_masks(net: nn.Module, masks: Masks) -> None:
         parameters[name].mul_(mask)
 
 
-def fit(
-    net: nn.Module,
-    samples: Samples,
-    recipe: Recipe,
-    generator: torch.Generator,
-    progress: Progress = silent,
-    masks: Masks | None = None,
-) -> None:
-    """Train `net` on the samples, inside its masks if it has any.
+class Task(NamedTuple):
+    """A network to train on samples, inside its masks if it has any, and its own generator."""
+
+    net: nn.Module
+    samples: Samples
+    generator: torch.Generator
+    masks: Masks = MappingProxyType({})
+
+
+def fit(tasks: Sequence[Task], recipe: Recipe, progress: Progress = silent) -> None:
+    """Train networks, each on its own samples; what one learns does not depend on the others.
 
     A last batch of one sample is left out of its epoch: batch norm cannot train on it. On a GPU
-    the step of a full batch is recorded and replayed.
+    the networks train side by side, their steps recorded as branches of one CUDA graph.
     """
-    device = samples.x.device
-    with PrivateDraws(int(generator.initial_seed()), device):
-        net.train()
-        step = _Step(net, samples, recipe, masks or {})
-        full = _Recorded(step) if device.type == "cuda" and step.is_long() else None
+    if tasks and tasks[0].samples.x.is_cuda:
+        at_once = FEW if wants_half(tasks[0].net, "auto") else MANY
+        groups = [tasks[begin : begin + at_once] for begin in range(0, len(tasks), at_once)]
+    else:
+        groups = [[task] for task in tasks]
+    for number, group in enumerate(groups):
+        _fit(group, recipe, _shifted(progress, number, len(groups)))
+
+
+def _fit(tasks: Sequence[Task], recipe: Recipe, progress: Progress) -> None:
+    device = tasks[0].samples.x.device
+    with PrivateDraws(int(tasks[0].generator.initial_seed()), device):
+        steps = [_Step(task, recipe) for task in tasks]
+        together = _Branches(steps) if device.type == "cuda" else None
         for epoch in range(recipe.epochs):
-            for rate, chosen, odds in _epoch(epoch, len(samples.x), recipe, generator, device):
-                if full is not None and len(chosen) == recipe.batch:
-                    full(rate, chosen, odds)
+            rounds = zip_longest(*(step.draw(epoch) for step in steps))
+            for lessons in rounds:
+                if together is not None:
+                    together(lessons)
                 else:
-                    step(rate, chosen, odds)
+                    steps[0](*lessons[0])
             progress("", epoch + 1, recipe.epochs)
-    net.eval()
+    for task in tasks:
+        task.net.eval()
 
 
-def _epoch(
-    epoch: int, count: int, recipe: Recipe, generator: torch.Generator, device: torch.device
-) -> list[tuple[float, Tensor, Tensor | None]]:
-    """Draw one pass over the samples: the rate, the rows and the odds of each batch."""
-    per_epoch = math.ceil(count / recipe.batch)
-    rows = torch.randperm(count, generator=generator)
-    sizes = [len(part) for part in rows.split(recipe.batch) if not len(part) == 1 < count]
-    rates = [
-        recipe.rate_at((epoch * per_epoch + number) / (recipe.epochs * per_epoch))
-        for number in range(len(sizes))
-    ]
-    chosen = rows[: sum(sizes)].to(device).split(sizes)
-    if recipe.augment is None:
-        return [(rate, part, None) for rate, part in zip(rates, chosen, strict=True)]
-    numbers = recipe.augment.numbers
-    drawn = [torch.rand(numbers, size, generator=generator) for size in sizes]
-    odds = torch.cat(drawn, 1).to(device).split(sizes, 1)
-    return list(zip(rates, chosen, odds, strict=True))
+def _shifted(progress: Progress, number: int, count: int) -> Progress:
+    """Return a progress that counts one part of several as part of the whole."""
+
+    def say(what: str, done: int, total: int) -> None:
+        progress(what, number * total + done, count * total)
+
+    return say
 
 
 class _Step:
-    """One step of training on some rows of the samples."""
+    """Steps of training on some rows of a task's samples."""
 
-    def __init__(self, net: nn.Module, samples: Samples, recipe: Recipe, masks: Masks) -> None:
-        self.net = net
-        self.samples = samples
+    def __init__(self, task: Task, recipe: Recipe) -> None:
+        self.task = task
         self.recipe = recipe
-        self.masks = masks
-        self.optimiser = make_optimiser(net, recipe)
-        self._half = wants_half(net, "auto")
+        self.optimiser = make_optimiser(task.net, recipe)
+        self._half = wants_half(task.net, "auto")
+        task.net.train()
 
-    def is_long(self) -> bool:
-        """Say whether there are enough full batches for recording to pay."""
-        return self.recipe.epochs * (len(self.samples.x) // self.recipe.batch) >= WORTH_RECORDING
+    def draw(self, epoch: int) -> list[Draw]:
+        """Draw one pass over the samples: the rate, the rows and the odds of each batch."""
+        recipe, count = self.recipe, len(self.task.samples.x)
+        generator = self.task.generator
+        per_epoch = math.ceil(count / recipe.batch)
+        rows = torch.randperm(count, generator=generator)
+        parts = [part for part in rows.split(recipe.batch) if not len(part) == 1 < count]
+        total = recipe.epochs * per_epoch
+        rates = [recipe.rate_at((epoch * per_epoch + n) / total) for n in range(len(parts))]
+        numbers = 0 if recipe.augment is None else recipe.augment.numbers
+        odds = [torch.rand(numbers, len(part), generator=generator) for part in parts]
+        return list(zip(rates, parts, odds, strict=True))
 
-    def __call__(self, rate: float, chosen: Tensor, odds: Tensor | None) -> None:
+    def __call__(self, rate: float, chosen: Tensor, odds: Tensor) -> None:
         set_rate(self.optimiser, rate)
         self.run(chosen, odds)
 
-    def run(self, chosen: Tensor, odds: Tensor | None) -> None:
+    def run(self, chosen: Tensor, odds: Tensor) -> None:
         """Train on these rows at the rate that is set."""
-        samples, recipe = self.samples, self.recipe
+        samples, recipe = self.task.samples, self.recipe
         x = samples.prepare(samples.x[chosen], recipe.augment, odds)
         with half(x.device, enabled=self._half):
-            outputs = self.net(x)
+            outputs = self.task.net(x)
         live = outputs[:, : samples.live].to(x.dtype)
         losses = sample_losses(live, samples.y[chosen], recipe.output)
         self.optimiser.zero_grad(set_to_none=True)
         losses.mean().backward()
         self.optimiser.step()
-        if self.masks:
-            apply_masks(self.net, self.masks)
+        if self.task.masks:
+            apply_masks(self.task.net, self.task.masks)
 
 
-class _Recorded:
-    """The step of a full batch as one CUDA graph."""
+class _Branches:
+    """One round of batches, a branch for each network, recorded once for each set of sizes."""
 
-    def __init__(self, step: _Step) -> None:
-        device, recipe = step.samples.x.device, step.recipe
-        self._step = step
-        self._rate = torch.zeros((), device=device)
-        self._chosen = torch.arange(recipe.batch, device=device)
-        self._odds = None
-        if recipe.augment is not None:
-            self._odds = torch.rand(recipe.augment.numbers, recipe.batch, device=device)
-        open_state(step.optimiser)
-        self._point_at_rate()
+    def __init__(self, steps: Sequence[_Step]) -> None:
+        recipe, device = steps[0].recipe, steps[0].task.samples.x.device
+        self._steps = steps
+        self._device = device
+        numbers = 0 if recipe.augment is None else recipe.augment.numbers
+        self._rates = torch.zeros(len(steps), device=device)
+        self._rows = torch.zeros(len(steps), recipe.batch, dtype=torch.int64, device=device)
+        self._odds = torch.rand(len(steps), numbers, recipe.batch, device=device)
+        places = (self._rates, self._rows, self._odds)
+        self._stages = [torch.zeros_like(place, device="cpu").pin_memory() for place in places]
+        self._sent = torch.cuda.Event()
+        self._graphs: dict[tuple[int, ...], torch.cuda.CUDAGraph] = {}
+        for step, rate in zip(steps, self._rates, strict=True):
+            open_state(step.optimiser)
+            set_rate(step.optimiser, rate)
+
+    def __call__(self, lessons: Sequence[Draw | None]) -> None:
+        sizes = tuple(0 if lesson is None else len(lesson[1]) for lesson in lessons)
+        self._send(lessons)
+        if sizes not in self._graphs:
+            self._graphs[sizes] = self._record(sizes)
+        self._graphs[sizes].replay()
+
+    def _send(self, lessons: Sequence[Draw | None]) -> None:
+        rates, rows, odds = self._stages
+        self._sent.synchronize()
+        for place, lesson in enumerate(lessons):
+            if lesson is not None:
+                size = len(lesson[1])
+                rates[place] = lesson[0]
+                rows[place, :size] = lesson[1]
+                odds[place, :, :size] = lesson[2]
+        self._rates.copy_(rates, non_blocking=True)
+        self._rows.copy_(rows, non_blocking=True)
+        self._odds.copy_(odds, non_blocking=True)
+        self._sent.record()
+
+    def _record(self, sizes: tuple[int, ...]) -> torch.cuda.CUDAGraph:
+        branches = [(place, size, torch.cuda.Stream()) for place, size in enumerate(sizes) if size]
 
         def work() -> None:
-            step.run(self._chosen, self._odds)
+            trunk = torch.cuda.current_stream()
+            for place, size, stream in branches:
+                stream.wait_stream(trunk)
+                with torch.cuda.stream(stream):
+                    rows, odds = self._rows[place, :size], self._odds[place, :, :size]
+                    self._steps[place].run(rows, odds)
+            for _, _, stream in branches:
+                trunk.wait_stream(stream)
 
-        with unchanged(everything(step.net, step.optimiser), device):
+        changed = [t for s in self._steps for t in everything(s.task.net, s.optimiser)]
+        with unchanged(changed, self._device):
             practise(work)
-            step.optimiser.zero_grad(set_to_none=True)
-            self._graph = record(work, None)
-
-    def __call__(self, rate: float, chosen: Tensor, odds: Tensor | None) -> None:
-        self._rate.fill_(rate)
-        self._chosen.copy_(chosen)
-        if self._odds is not None and odds is not None:
-            self._odds.copy_(odds)
-        self._graph.replay()
-
-    def _point_at_rate(self) -> None:
-        for group in self._step.optimiser.param_groups:
-            group["lr"] = self._rate
+            for step in self._steps:
+                step.optimiser.zero_grad(set_to_none=True)
+            return record(work, None)

@@ -34,7 +34,7 @@ class Lesson:
         self.device = torch.device(device)
 
     def __len__(self) -> int:
-        return len(self.raw)
+        return int(self.raw.shape[0])
 
     @cached_property
     def near(self) -> Tensor:

@@ -1,5 +1,6 @@
 """The loss of a batch under the two output forms, and what constant guessing would cost."""
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -28,10 +29,12 @@ def read(losses: Tensor) -> Reading:
     >>> read(torch.tensor([1.0, 3.0]))
     Reading(loss=2.0, error=1.0, samples=2)
     """
-    values = losses.detach().double().cpu().numpy()
+    values = losses.detach().cpu().numpy().astype(np.float64)
     count = len(values)
-    error = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
-    return Reading(float(values.mean()), error, count)
+    mean = float(np.add.reduce(values)) / count
+    away = values - mean
+    variance = float(np.add.reduce(away * away)) / (count - 1) if count > 1 else 0.0
+    return Reading(mean, math.sqrt(variance) / math.sqrt(count), count)
 
 
 def guessing_loss(counts: np.ndarray, form: Output) -> float:

@@ -1,10 +1,10 @@
 """The paper's rule: the smoothed loss against mean plus three deviations of recent losses."""
 
 import math
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Self
 
+from tame.core.detectors.window import Window
 from tame.types import Reading, State, Verdict
 
 
@@ -39,8 +39,8 @@ class Deviation:
     width: float = 3.0
     floor: float = 0.005
     burn_in: int = 20
-    _losses: deque[float] = field(init=False, repr=False)
-    _errors: deque[float] = field(init=False, repr=False)
+    _losses: Window = field(init=False, repr=False, compare=False)
+    _errors: Window = field(init=False, repr=False, compare=False)
     _smoothed: float | None = field(init=False, default=None, repr=False)
     _seen: int = field(init=False, default=0, repr=False)
 
@@ -49,8 +49,7 @@ class Deviation:
             raise ValueError(f"smoothing lies in (0, 1], not {self.smoothing}")
         if self.window < 1 or self.width <= 0 or self.floor < 0 or self.burn_in < 0:
             raise ValueError("window is 1 or more, width positive, floor and burn_in not negative")
-        self._losses = deque(maxlen=self.window)
-        self._errors = deque(maxlen=self.window)
+        self._losses, self._errors = Window(self.window), Window(self.window)
 
     def fresh(self) -> Self:
         return type(self)(self.smoothing, self.window, self.width, self.floor, self.burn_in)
@@ -73,20 +72,21 @@ class Deviation:
         self._errors.clear()
         self._losses.extend(reading.loss for reading in readings)
         self._errors.extend(reading.error**2 for reading in readings)
-        self._smoothed = _mean(self._losses) if readings else None
+        self._smoothed = self._losses.mean() if readings else None
         self._seen = self.burn_in if readings else 0
 
     def state_dict(self) -> State:
         return {
-            "losses": list(self._losses),
-            "errors": list(self._errors),
+            "losses": self._losses.values.tolist(),
+            "errors": self._errors.values.tolist(),
             "smoothed": self._smoothed,
             "seen": self._seen,
         }
 
     def load_state_dict(self, state: State) -> None:
-        self._losses = deque(state["losses"], maxlen=self.window)
-        self._errors = deque(state["errors"], maxlen=self.window)
+        self._losses, self._errors = Window(self.window), Window(self.window)
+        self._losses.extend(state["losses"])
+        self._errors.extend(state["errors"])
         self._smoothed = state["smoothed"]
         self._seen = state["seen"]
 
@@ -99,14 +99,9 @@ class Deviation:
         return Verdict(self._seen >= self.burn_in and smoothed > threshold, smoothed, threshold)
 
     def _threshold(self, least: float = 0.0) -> float:
-        if not self._losses:
+        if not len(self._losses):
             return math.nan
-        mean = _mean(self._losses)
-        variance = sum((loss - mean) ** 2 for loss in self._losses) / len(self._losses)
-        usual = math.sqrt(_mean(self._errors))
+        mean, variance = self._losses.moments()
+        usual = math.sqrt(self._errors.mean())
         spread = max(math.sqrt(variance), self.floor, usual, least)
         return mean + self.width * spread
-
-
-def _mean(values: deque[float]) -> float:
-    return sum(values) / len(values)
