@@ -48,6 +48,16 @@ def test_guessing_is_noticed_after_its_patience():
     assert verdicts(trial, math.log(2)) == [False] * 4 + [True]
 
 
+def test_warm_up_is_not_counted():
+    """With its rate still rising a network is no better than guessing, and not to be blamed."""
+    trial = Trial(5, "logits", warmup=3)
+    assert verdicts(trial, math.log(2), count=3) == [False] * 3
+    assert not any(verdicts(trial, 0.3))
+    assert trial.learned
+    stuck = Trial(5, "logits", warmup=3)
+    assert verdicts(stuck, math.log(2), count=16) == ([False] * 7 + [True]) * 2
+
+
 def test_a_little_better_than_guessing_is_learning():
     trial = Trial(5, "logits")
     assert not any(verdicts(trial, 0.98 * math.log(2)))

@@ -34,7 +34,8 @@ class Expert:
         self.detector: ShiftDetector = settings.detector.fresh()
         seed = derive(plan.seed, "retraining memory", number)
         self.memory = Reservoir(settings.pruner.memory, seed)
-        self.trial = Trial(plan.training.patience, plan.training.output)
+        training = plan.training
+        self.trial = Trial(training.patience, training.output, training.warmup)
         self.counts = np.zeros(0, dtype=np.int64)
         self.batch = 1
         self.compact: Compact | None = None

@@ -8,6 +8,7 @@ from tame.engine.randomness import numpy_generator, numpy_state, restore_numpy
 from tame.types import State
 
 KEY_RANGE = 2**63
+FEW = 8
 Columns = tuple[Tensor | int, ...]
 
 
@@ -89,8 +90,17 @@ class Reservoir:
         restore_numpy(self._generator, state["generator"])
 
     def _compete(self, rivals: np.ndarray, keys: np.ndarray, columns: Columns) -> None:
-        if len(rivals) == 1:
-            self._store(np.array([self._keys.argmin()]), rivals, keys, columns)
+        if not len(rivals):
+            return
+        if len(rivals) <= FEW:
+            taken = {}
+            for row in rivals.tolist():
+                place = int(self._keys.argmin())
+                if keys[row] > self._keys[place]:
+                    self._keys[place] = keys[row]
+                    taken[place] = row
+            slots, rows = np.array(list(taken)), np.array(list(taken.values()))
+            self._store(slots, rows, keys, columns)
         else:
             union = np.concatenate([self._keys, keys[rivals]])
             losers = np.argpartition(union, len(rivals))[: len(rivals)]

@@ -12,26 +12,31 @@ MARGIN = 0.99
 class Trial:
     """Compares the loss over `patience` batches with what constant guessing would cost.
 
-    For logits that is the entropy of the labels seen meanwhile. A network that once did better by
-    more than one per cent has learned, and is not looked at again; nor is one that saw a single
-    label, where there is nothing to tell apart.
+    The first `warmup` batches, whose rate is still rising, are not counted. For logits that is the
+    entropy of the labels seen meanwhile. A network that once did better by more than one per cent
+    has learned, and is not looked at again; nor is one that saw a single label, where there is
+    nothing to tell apart.
     """
 
-    def __init__(self, patience: int, output: Output) -> None:
+    def __init__(self, patience: int, output: Output, warmup: int = 0) -> None:
         self.patience = patience
+        self.warmup = warmup
         self.output: Output = output
         self.learned = False
         self.reset()
 
     def reset(self) -> None:
         """Start counting anew."""
-        self._batches = 0
+        self._batches = -self.warmup
         self._loss = 0.0
         self._counts = np.zeros(0, dtype=np.int64)
 
     def add(self, reading: Reading, slots: Tensor, live: int) -> bool:
         """Take one batch's loss and labels; return True when the network never learned."""
         if self.learned:
+            return False
+        if self._batches < 0:
+            self._batches += 1
             return False
         counts = np.bincount(slots.cpu().numpy(), minlength=live)
         counts[: len(self._counts)] += self._counts
