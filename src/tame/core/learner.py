@@ -2,26 +2,20 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from tame.checkpoint import save_learner
-from tame.core.accounting import weigh
-from tame.core.assemble import assemble
+from tame.core.answering import Answering
 from tame.core.consolidate import compact, settle
 from tame.core.expert import Expert
-from tame.core.intake import Intake
 from tame.core.network import Blueprint
 from tame.core.pool import ExpertPool
-from tame.core.routed import RoutedModel
 from tame.core.settings import Settings
 from tame.engine.lesson import Lesson
-from tame.errors import InputError
 from tame.nets import resolve
 from tame.types import (
-    ArrayLike,
     Batch,
     Change,
     Consolidation,
@@ -29,14 +23,12 @@ from tame.types import (
     NetMaker,
     Observation,
     Progress,
-    Sizes,
     State,
-    When,
     silent,
 )
 
 
-class TAME:
+class TAME(Answering):
     """Learns from a stream of batches whose distribution changes without notice.
 
     It watches the loss of the active expert; when that deviates, it switches to an expert that
@@ -66,11 +58,8 @@ class TAME:
         self.settings = settings or Settings()
         self.device = torch.device(device)
         self._make = resolve(net)
-        self._intake = Intake(self.settings.inputs, self.device)
-        self._pool: ExpertPool | None = None
-        self._selector = self.settings.selector.fresh(seed)
         self._step = 0
-        self._model: RoutedModel | None = None
+        self._begin(self.settings, seed, self.device)
 
     def observe(self, batch: Batch) -> Observation:
         """Judge a batch by the active expert's loss, then let the right expert learn from it."""
@@ -122,49 +111,6 @@ class TAME:
                 settle(expert, step, live)
         self._model = None
         return Consolidation(len(pool.experts), pruned, trained, self.sizes())
-
-    def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:
-        """Return a label for each raw sample; before anything was observed, -1.
-
-        `ever` routes every sample through the selector; `now` trusts the active expert, which is
-        right when a label has changed its meaning. Until a selector has been trained (and for
-        experts it does not know yet) samples go to the expert with the nearest remembered mean.
-        """
-        x = self._intake.check_inputs(x)
-        if when not in get_args(When):
-            raise InputError(f"when is 'ever' or 'now', not {when!r}")
-        if self._pool is None:
-            return torch.full((len(x),), -1, device=self.device)
-        return self.model.predict(x, self._pool.active.id if when == "now" else None)
-
-    @property
-    def model(self) -> RoutedModel:
-        """The input step, router and experts of this moment as one module (shared, not a copy)."""
-        if self._model is None:
-            parts = (self._intake, self._experts, self._selector, self.settings.decision)
-            self._model = assemble(*parts)
-        return self._model
-
-    @property
-    def _experts(self) -> list[Expert]:
-        return [] if self._pool is None else self._pool.experts
-
-    @property
-    def expert_ids(self) -> tuple[int, ...]:
-        """The ids of all experts, oldest first."""
-        return tuple(expert.id for expert in self._experts)
-
-    def route(self, x: ArrayLike) -> Tensor:
-        """Return the id of the expert each raw sample would be sent to."""
-        return self.model.route(self._intake.check_inputs(x))
-
-    def predict_by(self, x: ArrayLike, expert: int) -> Tensor:
-        """Return the labels one expert gives, whatever the selector says."""
-        return self.model.predict(self._intake.check_inputs(x), expert)
-
-    def sizes(self) -> Sizes:
-        """Return what the learner weighs now."""
-        return weigh(self._experts, self._selector)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, all or nothing; `tame.load` reads it back."""

@@ -1,0 +1,77 @@
+"""What a learner with experts answers at any moment: labels, routes, sizes."""
+
+from typing import get_args
+
+import torch
+from torch import Tensor
+
+from tame.core.accounting import weigh
+from tame.core.assemble import assemble
+from tame.core.expert import Expert
+from tame.core.intake import Intake
+from tame.core.pool import ExpertPool
+from tame.core.routed import RoutedModel
+from tame.core.selector import Selector
+from tame.core.settings import Settings
+from tame.errors import InputError
+from tame.types import ArrayLike, Sizes, When
+
+
+class Answering:
+    """Holds what has been learned (intake, experts, selector) and answers from it."""
+
+    settings: Settings
+    device: torch.device
+    _intake: Intake
+    _pool: ExpertPool | None
+    _selector: Selector
+    _model: RoutedModel | None
+
+    def _begin(self, settings: Settings, seed: int, device: torch.device) -> None:
+        self._intake = Intake(settings.inputs, device)
+        self._pool = None
+        self._selector = settings.selector.fresh(seed)
+        self._model = None
+
+    def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:
+        """Return a label for each raw sample; before anything was observed, -1.
+
+        `ever` routes every sample through the selector; `now` trusts the active expert, which is
+        right when a label has changed its meaning. Until a selector has been trained (and for
+        experts it does not know yet) samples go to the expert with the nearest remembered mean.
+        """
+        x = self._intake.check_inputs(x)
+        if when not in get_args(When):
+            raise InputError(f"when is 'ever' or 'now', not {when!r}")
+        if self._pool is None:
+            return torch.full((len(x),), -1, device=self.device)
+        return self.model.predict(x, self._pool.active.id if when == "now" else None)
+
+    @property
+    def model(self) -> RoutedModel:
+        """The input step, router and experts of this moment as one module (shared, not a copy)."""
+        if self._model is None:
+            parts = (self._intake, self._experts, self._selector, self.settings.decision)
+            self._model = assemble(*parts)
+        return self._model
+
+    @property
+    def _experts(self) -> list[Expert]:
+        return [] if self._pool is None else self._pool.experts
+
+    @property
+    def expert_ids(self) -> tuple[int, ...]:
+        """The ids of all experts, oldest first."""
+        return tuple(expert.id for expert in self._experts)
+
+    def route(self, x: ArrayLike) -> Tensor:
+        """Return the id of the expert each raw sample would be sent to."""
+        return self.model.route(self._intake.check_inputs(x))
+
+    def predict_by(self, x: ArrayLike, expert: int) -> Tensor:
+        """Return the labels one expert gives, whatever the selector says."""
+        return self.model.predict(self._intake.check_inputs(x), expert)
+
+    def sizes(self) -> Sizes:
+        """Return what the learner weighs now."""
+        return weigh(self._experts, self._selector)

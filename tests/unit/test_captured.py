@@ -1,0 +1,156 @@
+"""Recorded steps on a GPU do what eager ones do; skipped where there is no GPU."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from worlds import a, b, changes, feed, lesson, small_settings
+
+from tame import TAME, Batch, Inputs, Training
+from tame.core.augment import Affine
+from tame.core.network import Blueprint, Network
+from tame.engine.fitting import Recipe, Samples, Task, fit
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+GPU = "cuda"
+
+
+def learner(engine: Any, **more: Any) -> TAME:
+    training = Training(engine=engine, precision="float32", **more)
+    settings = small_settings(training=training)
+    net = {"name": "mlp", "hidden": [16]}
+    return TAME(net=net, seed=0, settings=settings, device=GPU)
+
+
+def normed(shape: tuple[int, ...], outputs: int) -> nn.Module:
+    """Return a small net with batch statistics and dropout."""
+    layers = (nn.Linear(shape[0], 16), nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, outputs))
+    return nn.Sequential(*layers)
+
+
+def test_same_shifts_and_the_same_losses():
+    stream = [*a(60), *b(60), *a(20, seed=5)]
+    eager, captured = (feed(learner(engine), stream) for engine in ("eager", "captured"))
+    assert changes(eager) == changes(captured)
+    assert len(changes(eager)) == 2
+    for one, other in zip(eager[:50], captured[:50], strict=True):
+        assert one.loss == pytest.approx(other.loss, abs=1e-4)
+
+
+@pytest.mark.parametrize("make", [None, normed], ids=["one-faced", "two-faced"])
+def test_a_batch_that_surprised_changes_nothing(make: Any):
+    settings = small_settings()
+    made = TAME(net=make or {"name": "mlp", "hidden": [16]}, settings=settings, device=GPU)
+    feed(made, a(60))
+    expert = made._pool.active
+    before = {k: v.clone() for k, v in expert.network.net.state_dict().items()}
+    momentum = [
+        entry["momentum_buffer"].clone() for entry in expert.network.optimiser.state.values()
+    ]
+    seen = made.observe(b(1)[0])
+    assert seen.change == "recruited"
+    after = expert.network.net.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+    states = expert.network.optimiser.state.values()
+    assert all(
+        torch.equal(entry["momentum_buffer"], value)
+        for entry, value in zip(states, momentum, strict=True)
+    )
+
+
+def test_experts_on_the_bench_do_not_share_memory():
+    made = learner("captured")
+    feed(made, [*a(60), *b(60)])
+    first, second = made._pool.experts
+    here = {p.data_ptr() for p in first.network.net.parameters()}
+    there = {p.data_ptr() for p in second.network.net.parameters()}
+    assert not here & there
+    x, y = a(1, seed=9)[0]
+    assert (made.predict_by(x, 0).cpu() == y).float().mean() > 0.9
+
+
+def test_last_batch_and_new_labels_fall_back():
+    made = learner("captured")
+    feed(made, a(30))
+    odd = [Batch(batch.x[:7], batch.y[:7]) for batch in a(2, seed=3)]
+    more = [Batch(batch.x, batch.y + 40) for batch in a(5, seed=4)]
+    seen = feed(made, [*odd, *a(3, seed=6), *more])
+    assert len(seen) == 10
+    assert all(torch.isfinite(torch.tensor(record.loss)) for record in seen)
+
+
+def test_resumed_as_never_stopped(tmp_path):
+    from tame import load
+
+    torch.use_deterministic_algorithms(mode=True)
+    try:
+        whole, half = learner("captured"), learner("captured")
+        stream = [*a(40), *b(40)]
+        feed(whole, stream)
+        feed(half, stream[:50])
+        half.save(tmp_path / "half.tame")
+        resumed = load(tmp_path / "half.tame", device=GPU)
+        feed(resumed, stream[50:])
+    finally:
+        torch.use_deterministic_algorithms(mode=False)
+    for one, other in zip(whole._pool.experts, resumed._pool.experts, strict=True):
+        pairs = zip(one.network.net.parameters(), other.network.net.parameters(), strict=True)
+        assert all(torch.equal(p, q) for p, q in pairs)
+
+
+@pytest.mark.parametrize("optimiser", ["sgd", "adam"])
+def test_masks_hold_in_a_recorded_step(optimiser: Any):
+    training = Training(engine="captured", optimiser=optimiser, rate=0.01)
+    device = torch.device(GPU)
+    plan = Blueprint(lambda s, n: nn.Linear(s[0], n), (8,), training, 0, device)
+    network = Network(plan, 4, ("one",))
+    mask = torch.zeros(4, 8, dtype=torch.bool, device=device)
+    mask[:, ::2] = True
+    with torch.no_grad():
+        network.net.weight.mul_(mask)
+    network.adopt(network.net, {"weight": mask}, 4)
+    before = network.net.weight.detach().clone()
+    for batch in a(12):
+        x = batch.x[:, :8] if batch.x.shape[1] >= 8 else batch.x.repeat(1, 8)[:, :8]
+        taught = lesson(x, batch.y, 4, GPU)
+        network.measure(taught)
+        network.learn(taught)
+    weight = network.net.weight
+    assert torch.equal(weight != 0, mask & (weight != 0))
+    assert not torch.equal(weight[mask], before[mask])
+
+
+def test_networks_fitted_side_by_side_are_those_fitted_alone():
+    device = torch.device(GPU)
+    recipe = Recipe(epochs=3, batch=16, rate=0.05)
+
+    def tasks() -> list[Task]:
+        made = []
+        for seed, count in enumerate((50, 64, 33)):
+            torch.manual_seed(seed)
+            x = torch.randn(count, 8)
+            samples = Samples(x, (x.sum(1) > 0).long(), lambda raw, _a, _o: raw, 2).to(device)
+            net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)).to(device)
+            made.append(Task(net, samples, torch.Generator().manual_seed(seed)))
+        return made
+
+    together, alone = tasks(), tasks()
+    fit(together, recipe)
+    for task in alone:
+        fit([task], recipe)
+    for one, other in zip(together, alone, strict=True):
+        pairs = zip(one.net.parameters(), other.net.parameters(), strict=True)
+        assert all(torch.allclose(p, q, atol=1e-5) for p, q in pairs)
+
+
+def test_augmented_images_learn():
+    settings = small_settings(inputs=Inputs(augment=Affine(rotation=2.0)))
+    made = TAME(net="lenet", settings=settings, device=GPU)
+    draws = torch.Generator().manual_seed(0)
+    seen = []
+    for _ in range(40):
+        y = torch.randint(0, 2, (32,), generator=draws)
+        x = torch.rand(32, 1, 28, 28, generator=draws) * 0.2 + y.view(-1, 1, 1, 1) * 0.5
+        seen.append(made.observe(Batch(x, y)))
+    assert seen[-1].loss < 0.5 * seen[0].loss
