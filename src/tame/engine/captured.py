@@ -55,6 +55,7 @@ class Recording:
         self._box.send(lesson)
         with unchanged(everything(step.net, step.optimiser), device):
             practise(self._whole)
+            self._kept = None  # what practice left would tie the recording to its stream
             step.optimiser.zero_grad(set_to_none=True)
             first = record(self._measure, None)
             pool = first.pool()
