@@ -1,0 +1,186 @@
+"""How fast a step runs, against the raw step of the same network, on one machine.
+
+    python benchmarks/speed.py [--device cpu] [--threads 1] [--rounds 9] [--out FILE]
+
+The floor is the same network and optimiser on tensors that are ready in memory, with no detection,
+no reservoirs and no records; on a GPU it is captured as one CUDA graph. Floor and `observe` take
+turns in one process, so that a busy machine slows both; what counts is the ratio of each round,
+its median and its quartiles.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from tame import TAME, Batch, Inputs, Settings, Training, load
+from tame.bench.machine import hardware, versions
+from tame.engine.fitting import make_optimiser
+from tame.engine.graphs import everything, open_state, practise, record, unchanged
+from tame.nets import resolve
+
+BATCH = 128
+STEPS = {"cpu": 60, "cuda": 600}
+
+
+def images(count: int, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Return bytes that look like nothing, and labels of ten kinds that can be learned."""
+    draws = torch.Generator().manual_seed(0)
+    y = torch.randint(0, 10, (count,), generator=draws)
+    x = torch.randint(0, 128, (count, *shape), dtype=torch.uint8, generator=draws)
+    x[torch.arange(count), 0, y, :] = 255
+    return x, y
+
+
+def synchronise(device: torch.device) -> None:
+    """Wait until the device is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def timed(work: Callable[[int], None], steps: int, device: torch.device) -> float:
+    """Return the seconds a step takes."""
+    synchronise(device)
+    begun = time.perf_counter()
+    for step in range(steps):
+        work(step)
+    synchronise(device)
+    return (time.perf_counter() - begun) / steps
+
+
+class Floor:
+    """The raw step: forward, backward, update, on inputs that are ready."""
+
+    def __init__(self, net: str, x: Tensor, y: Tensor, device: torch.device) -> None:
+        mean, std = 0.1307, 0.3081
+        ready = (x.to(device).float() / 255 - mean) / std
+        self.x = ready.contiguous(memory_format=torch.channels_last)
+        self.y = y.to(device)
+        torch.manual_seed(0)
+        made = resolve(net)(tuple(x.shape[1:]), 10).to(device)
+        self.net: nn.Module = made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.optimiser = make_optimiser(self.net, Training())
+        self.count = len(x) // BATCH
+        self._graph: torch.cuda.CUDAGraph | None = None
+        if device.type == "cuda":
+            self._capture(device)
+
+    def __call__(self, step: int) -> None:
+        begin = step % self.count * BATCH
+        x, y = self.x[begin : begin + BATCH], self.y[begin : begin + BATCH]
+        if self._graph is None:
+            self._step(x, y)
+            return
+        self._x.copy_(x)
+        self._y.copy_(y)
+        self._graph.replay()
+
+    def _step(self, x: Tensor, y: Tensor) -> None:
+        self.optimiser.zero_grad(set_to_none=True)
+        F.cross_entropy(self.net(x), y).backward()
+        self.optimiser.step()
+
+    def _capture(self, device: torch.device) -> None:
+        self._x, self._y = self.x[:BATCH].clone(), self.y[:BATCH].clone()
+        open_state(self.optimiser)
+        with unchanged(everything(self.net, self.optimiser), device):
+            practise(lambda: self._step(self._x, self._y))
+            self.optimiser.zero_grad(set_to_none=True)
+            self._graph = record(lambda: self._step(self._x, self._y), None)
+
+
+def learner(net: str, device: torch.device) -> TAME:
+    """Return a learner with the defaults but for the input's constants."""
+    settings = Settings(inputs=Inputs(mean=(0.1307,), std=(0.3081,)))
+    return TAME(net=net, settings=settings, device=str(device))
+
+
+def observing(made: TAME, x: Tensor, y: Tensor) -> Callable[[int], None]:
+    """Return a step that shows the learner the next batch."""
+    count = len(x) // BATCH
+
+    def step(number: int) -> None:
+        begin = number % count * BATCH
+        made.observe(Batch(x[begin : begin + BATCH], y[begin : begin + BATCH]))
+
+    return step
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """Return the median and the quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return {"median": middle, "lower quartile": low, "upper quartile": high}
+
+
+def measure_steps(net: str, device: torch.device, rounds: int) -> dict[str, Any]:
+    """Let floor and `observe` take turns."""
+    x, y = images(60 * BATCH, (1, 28, 28))
+    floor, made = Floor(net, x, y, device), learner(net, device)
+    observe = observing(made, x, y)
+    steps = STEPS[device.type]
+    for warm in (floor, observe):
+        timed(warm, max(20, steps // 4), device)
+    pairs = [(timed(floor, steps, device), timed(observe, steps, device)) for _ in range(rounds)]
+    return {
+        "net": net,
+        "batch": BATCH,
+        "floor: ms a step": spread([1000 * a for a, _ in pairs]),
+        "observe: ms a step": spread([1000 * b for _, b in pairs]),
+        "observe as a share of the floor": spread([a / b for a, b in pairs]),
+        "observe: samples a second": spread([BATCH / b for _, b in pairs]),
+    }
+
+
+def measure_files(net: str, device: torch.device) -> dict[str, Any]:
+    """Time a checkpoint of a learner with full reservoirs."""
+    x, y = images(60 * BATCH, (1, 28, 28))
+    made = learner(net, device)
+    observe = observing(made, x, y)
+    for step in range(60):
+        observe(step)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tame"
+        write = [timed(lambda _: made.save(path), 1, device) for _ in range(5)]
+        read = [timed(lambda _: _load(path, device), 1, device) for _ in range(5)]
+        size = path.stat().st_size
+    return {"bytes": size, "write: s": spread(write), "load: s": spread(read)}
+
+
+def _load(path: Path, device: torch.device) -> None:
+    load(path, device=str(device))
+
+
+def main() -> None:
+    """Measure and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--net", default="lenet")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    device = torch.device(options.device)
+    found = {
+        "command": f"python benchmarks/speed.py --device {device} --threads {options.threads}",
+        "steps": measure_steps(options.net, device, options.rounds),
+        "checkpoint": measure_files(options.net, device),
+        "versions": versions(),
+        "hardware": hardware(options.device),
+    }
+    text = json.dumps(found, indent=1)
+    print(text)
+    if options.out:
+        options.out.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
