@@ -12,7 +12,7 @@ from tame.core.expert import Compact, Expert
 from tame.core.inputs import InputStep
 from tame.core.prune import Pruner
 from tame.core.trial import MARGIN
-from tame.engine.fitting import Samples, Task
+from tame.engine.fitting import Job, Samples
 from tame.engine.losses import guessing_loss, read, sample_losses
 from tame.engine.randomness import derive, numpy_generator, torch_generator
 from tame.types import Progress, Reading, silent
@@ -64,21 +64,21 @@ def _is_due(expert: Expert) -> bool:
 def _prune(
     experts: Sequence[Expert], pruner: Pruner, step: InputStep, live: int, progress: Progress
 ) -> None:
-    tasks = []
+    jobs = []
     for expert in experts:
         network = expert.network
         (raw, slots), _ = split_memory(expert)
         seed = derive(network.plan.seed, "prune", expert.id, network.steps)
         samples = Samples(raw, slots, step.prepare, live).to(network.plan.device)
-        tasks.append(Task(copy.deepcopy(network.net), samples, torch_generator(seed)))
+        jobs.append(Job(copy.deepcopy(network.net), samples, torch_generator(seed)))
     output = experts[0].network.plan.training.output
     names = "expert" if len(experts) == 1 else f"{len(experts)} experts"
     found = pruner.prune(
-        tasks, output, lambda _, done, total: progress(f"pruning {names}", done, total)
+        jobs, output, lambda _, done, total: progress(f"pruning {names}", done, total)
     )
-    for expert, task, masks in zip(experts, tasks, found, strict=True):
+    for expert, job, masks in zip(experts, jobs, found, strict=True):
         network = expert.network
-        expert.compact = Compact(task.net.eval(), masks, network.slots, network.steps)
+        expert.compact = Compact(job.net.eval(), masks, network.slots, network.steps)
 
 
 def _is_guessing(expert: Expert, step: InputStep, live: int) -> bool:
