@@ -67,6 +67,7 @@ METHODS = Registry(
         "joint": Entry(
             "tame.methods.joint:Joint", "keeps everything, trains on it all: upper bound"
         ),
+        "bgd": Entry("tame.methods.bgd:BGD", "Gaussian weights; the certain ones move less"),
     },
 )
 STREAMS = Registry(

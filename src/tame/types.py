@@ -122,6 +122,25 @@ class Hints(Flag):
 
 
 @dataclass(frozen=True)
+class Hint:
+    """What a learner is told beyond the labelled stream; a field it did not declare stays None.
+
+    Before the first batch of a segment: that there is a `boundary` here, the number of the `task`
+    that begins (one that returns keeps its number), and how many different `tasks` there will be.
+    With samples to predict: the `task` of all of them, or `group`: of the samples in their order,
+    each run of so many is known to share a task.
+
+    >>> Hint(task=3)
+    Hint(boundary=None, task=3, tasks=None, group=None)
+    """
+
+    boundary: bool | None = None
+    task: int | None = None
+    tasks: int | None = None
+    group: int | None = None
+
+
+@dataclass(frozen=True)
 class Sizes:
     """What a learner weighs: parameters and bytes, counted honestly.
 
@@ -194,6 +213,25 @@ class Learner(Protocol):
     def sizes(self) -> Sizes: ...
     def state_dict(self) -> State: ...
     def load_state_dict(self, state: State) -> None: ...
+
+
+@runtime_checkable
+class Informed(Protocol):
+    """A learner that is told something in training: it declares BOUNDARY, TRAIN_TASK, TASK_COUNT.
+
+    What it was told is part of its state: a learner saved and loaded is not told again.
+    """
+
+    def inform(self, hint: Hint) -> None: ...
+
+
+@runtime_checkable
+class AnswersTold(Protocol):
+    """A learner that is told something with the samples: it declares TEST_TASK or TEST_GROUP."""
+
+    def predict_told(self, x: ArrayLike, hint: Hint) -> Tensor:
+        """Return labels, given what is known about the samples; changes nothing."""
+        ...
 
 
 @runtime_checkable

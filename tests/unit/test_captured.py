@@ -10,7 +10,7 @@ from worlds import a, b, changes, feed, lesson, small_settings
 from tame import TAME, Batch, Inputs, Training
 from tame.core.augment import Affine
 from tame.core.network import Blueprint, Network
-from tame.engine.fitting import Recipe, Samples, Task, fit
+from tame.engine.fitting import Recipe, Samples, Job, fit
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 GPU = "cuda"
@@ -125,20 +125,20 @@ def test_networks_fitted_side_by_side_are_those_fitted_alone():
     device = torch.device(GPU)
     recipe = Recipe(epochs=3, batch=16, rate=0.05)
 
-    def tasks() -> list[Task]:
+    def jobs() -> list[Job]:
         made = []
         for seed, count in enumerate((50, 64, 33)):
             torch.manual_seed(seed)
             x = torch.randn(count, 8)
             samples = Samples(x, (x.sum(1) > 0).long(), lambda raw, _a, _o: raw, 2).to(device)
             net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)).to(device)
-            made.append(Task(net, samples, torch.Generator().manual_seed(seed)))
+            made.append(Job(net, samples, torch.Generator().manual_seed(seed)))
         return made
 
-    together, alone = tasks(), tasks()
+    together, alone = jobs(), jobs()
     fit(together, recipe)
-    for task in alone:
-        fit([task], recipe)
+    for job in alone:
+        fit([job], recipe)
     for one, other in zip(together, alone, strict=True):
         pairs = zip(one.net.parameters(), other.net.parameters(), strict=True)
         assert all(torch.allclose(p, q, atol=1e-5) for p, q in pairs)

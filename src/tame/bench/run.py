@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,11 +12,13 @@ import torch
 
 from tame.bench.experiment import Experiment, from_table
 from tame.bench.machine import hardware, versions
-from tame.bench.metrics import ALARMS, detection, evaluate, stands_for, summarise, teaching
+from tame.bench.metrics import ALARMS, detection, evaluate, mean, stands_for, summarise, teaching
 from tame.bench.report import write_report
-from tame.bench.store import EventLog, RunFolder, write_text
+from tame.bench.store import EventLog, NoLog, RunFolder, write_text
+from tame.bench.telling import Telling, told
 from tame.checkpoint import save_learner
 from tame.config import merge
+from tame.engine.world import World, join
 from tame.errors import RunError
 from tame.loading import load_run
 from tame.types import Observation, Stream
@@ -85,45 +87,67 @@ class Position:
 
 
 class Run:
-    """One experiment in one folder."""
+    """One experiment in one folder; of several ranks the first alone writes and evaluates."""
 
-    def __init__(self, experiment: Experiment, folder: RunFolder, watcher: Watcher) -> None:
+    def __init__(
+        self, experiment: Experiment, folder: RunFolder, watcher: Watcher, world: World
+    ) -> None:
         self.experiment = experiment
         self.folder = folder
         self.watcher = watcher
+        self.world = world
+        self.device = world.device(experiment.device)
         self.stream = experiment.open_stream()
-        self.learner = experiment.learner()
+        self.learner = replace(experiment, device=self.device).learner()
         self.position = Position()
 
     def restore(self) -> None:
         """Go back to the last checkpoint, if there is one."""
-        self.folder.sweep()
+        if self.world.first:
+            self.folder.sweep()
         if self.folder.model.exists():
-            self.learner, header = load_run(self.folder.model, device=self.experiment.device)
+            self.learner, header = load_run(self.folder.model, device=self.device)
             self.position = Position.from_json(header["run"])
 
     def complete(self) -> dict[str, Any]:
-        """Do what is left of stream, consolidation and evaluation; return the result."""
+        """Do what is left of stream, consolidation and evaluation; return the result.
+
+        It is empty on ranks other than the first.
+        """
+        self._meet()
         if self.position.phase == "stream":
             self._learn(self.stream)
         if self.position.phase == "consolidate":
             self._consolidate()
+        if not self.world.first:
+            return {}
         result = self._evaluate(self.stream)
         write_text(self.folder.result, json.dumps(result, indent=1) + "\n")
         write_report(self.folder.path)
         return result
 
+    def _meet(self) -> None:
+        """Make sure that all ranks do the same run and stand at the same place."""
+        phase, step = self.position.phase, self.position.step
+        self.world.agree(
+            f"{self.experiment.table()} {phase} {step}",
+            f"others have another run, or stand elsewhere than {phase}, batch {step}; every rank "
+            f"needs the same settings and must see the same folder {self.folder.path}",
+        )
+
     def _learn(self, stream: Stream) -> None:
         self.watcher.phase("stream", len(stream), self.position.step)
+        telling = Telling(self.learner.hints, stream.truth())
         saved = time.monotonic()
-        with EventLog(self.folder.events, self.position.events) as log:
+        with self._log() as log:
             for batch in stream.batches(self.position.step):
                 with self.position.timed("stream"):
+                    telling.inform(self.learner, self.position.step)
                     seen = self.learner.observe(batch)
                 self.position.step += 1
                 log.add(seen)
                 self.watcher.step(seen)
-                if self.watcher.stop_asked():
+                if self.world.told(self.watcher.stop_asked()):
                     self._checkpoint(log)
                     raise StopRequestedError(
                         f"stopped after batch {self.position.step} of {len(stream)}"
@@ -134,17 +158,25 @@ class Run:
             self.position.phase = "consolidate"
             self._checkpoint(log)
 
+    def _log(self) -> EventLog | NoLog:
+        first = self.world.first
+        return EventLog(self.folder.events, self.position.events) if first else NoLog()
+
     def _consolidate(self) -> None:
         self.watcher.phase("consolidate", 0, 0)
         with self.position.timed("consolidate"):
             done = self.learner.consolidate(self.watcher.progress)
         self.position.attempts = {str(expert): times for expert, times in done.pruned.items()}
         self.position.phase = "evaluate"
-        save_learner(self.learner, self.folder.model, self.position.to_json())
+        self._save()
 
-    def _checkpoint(self, log: EventLog) -> None:
+    def _checkpoint(self, log: EventLog | NoLog) -> None:
         self.position.events = log.settle()
-        save_learner(self.learner, self.folder.model, self.position.to_json())
+        self._save()
+
+    def _save(self) -> None:
+        if self.world.first:
+            save_learner(self.learner, self.folder.model, self.position.to_json())
 
     def _evaluate(self, stream: Stream) -> dict[str, Any]:
         self.watcher.phase("evaluate", 0, 0)
@@ -166,6 +198,7 @@ class Run:
             **self._heading(),
             "accuracy": summarise(rows),
             "selector_accuracy": sum(selector) / len(selector) if selector else None,
+            "untold_accuracy": mean([row["untold"] for row in rows]),
             "per_segment": rows,
             "experts": len(getattr(self.learner, "expert_ids", ())),
             "expert_table": [
@@ -193,6 +226,7 @@ class Run:
             "preset": experiment.preset,
             "seed": experiment.seed,
             "hints": [hint.name for hint in self.learner.hints],
+            "told": told(self.learner.hints),
         }
 
     def _weight(self) -> dict[str, Any]:
@@ -221,9 +255,11 @@ def start(
 ) -> dict[str, Any]:
     """Run an experiment from the beginning in a folder of its own."""
     prepare(experiment)
-    run = Run(experiment, RunFolder(folder), watcher)
-    run.folder.create(experiment.to_toml(), overwrite=overwrite)
-    return run.complete()
+    with join(experiment.device) as world:
+        run = Run(experiment, RunFolder(folder), watcher, world)
+        if world.first:
+            run.folder.create(experiment.to_toml(), overwrite=overwrite)
+        return run.complete()
 
 
 def resume(folder: str | Path, changes: list[dict[str, Any]], watcher: Watcher) -> dict[str, Any]:
@@ -234,9 +270,10 @@ def resume(folder: str | Path, changes: list[dict[str, Any]], watcher: Watcher) 
         if from_table(merge(experiment.table(), change), experiment.preset) != experiment:
             raise RunError(f"{place.path} holds a run with other settings than {change}")
     prepare(experiment)
-    run = Run(experiment, place, watcher)
-    run.restore()
-    return run.complete()
+    with join(experiment.device) as world:
+        run = Run(experiment, place, watcher, world)
+        run.restore()
+        return run.complete()
 
 
 def read_experiment(folder: RunFolder) -> Experiment:

@@ -12,7 +12,7 @@ from tame.core.expert import Compact, Expert
 from tame.core.inputs import InputStep
 from tame.core.prune import Pruner
 from tame.core.trial import MARGIN
-from tame.engine.fitting import Samples, Task
+from tame.engine.fitting import Samples, Job
 from tame.engine.losses import guessing_loss, read, sample_losses
 from tame.engine.randomness import derive, numpy_generator, torch_generator
 from tame.types import Progress, Reading, silent
@@ -57,28 +57,27 @@ def _is_due(expert: Expert) -> bool:
     """Say whether an expert has learned since it was last pruned."""
     network = expert.network
     fresh = expert.compact is not None and expert.compact.steps == network.steps
-    settled = expert.is_pruned or expert.settled == network.steps
-    return not settled and not fresh and len(expert.memory) > 0
+    return not expert.is_settled and not fresh and len(expert.memory) > 0
 
 
 def _prune(
     experts: Sequence[Expert], pruner: Pruner, step: InputStep, live: int, progress: Progress
 ) -> None:
-    tasks = []
+    jobs = []
     for expert in experts:
         network = expert.network
         (raw, slots), _ = split_memory(expert)
         seed = derive(network.plan.seed, "prune", expert.id, network.steps)
         samples = Samples(raw, slots, step.prepare, live).to(network.plan.device)
-        tasks.append(Task(copy.deepcopy(network.net), samples, torch_generator(seed)))
+        jobs.append(Job(copy.deepcopy(network.net), samples, torch_generator(seed)))
     output = experts[0].network.plan.training.output
     names = "expert" if len(experts) == 1 else f"{len(experts)} experts"
     found = pruner.prune(
-        tasks, output, lambda _, done, total: progress(f"pruning {names}", done, total)
+        jobs, output, lambda _, done, total: progress(f"pruning {names}", done, total)
     )
-    for expert, task, masks in zip(experts, tasks, found, strict=True):
+    for expert, job, masks in zip(experts, jobs, found, strict=True):
         network = expert.network
-        expert.compact = Compact(task.net.eval(), masks, network.slots, network.steps)
+        expert.compact = Compact(job.net.eval(), masks, network.slots, network.steps)
 
 
 def _is_guessing(expert: Expert, step: InputStep, live: int) -> bool:
@@ -111,6 +110,7 @@ def settle(expert: Expert, step: InputStep, live: int) -> None:
     losses = _held_losses(expert, step, live)
     expert.network.adopt(pruned.net, dict(pruned.masks), pruned.slots)
     expert.compact = None
+    expert.settled = expert.network.steps
     guess = guessing_loss(expert.counts, expert.network.plan.training.output)
     losses = torch.cat([losses, losses.new_tensor([guess])])
     seed = derive(expert.network.plan.seed, "rebase", expert.id, expert.network.steps)

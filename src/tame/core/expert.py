@@ -95,6 +95,11 @@ class Expert:
         """Whether its live network is its pruned one."""
         return bool(self.network.masks)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether its pruned form has taken its place, and it has not been recruited anew since."""
+        return self.is_pruned or self.settled == self.network.steps
+
     def state_dict(self) -> State:
         compact = self.compact
         return {

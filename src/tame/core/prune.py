@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils import prune
 
 from tame.core.augment import Affine
-from tame.engine.fitting import Recipe, Task, apply_masks, fit
+from tame.engine.fitting import Recipe, Job, apply_masks, fit
 from tame.engine.losses import Output
 from tame.types import Progress, silent
 
@@ -23,7 +23,7 @@ class Pruner(Protocol):
     tolerance: float
 
     def prune(
-        self, tasks: Sequence[Task], output: Output, progress: Progress = silent
+        self, jobs: Sequence[Job], output: Output, progress: Progress = silent
     ) -> list[dict[str, Tensor]]:
         """Prune each network in place and return the masks of what is left."""
         ...
@@ -58,12 +58,12 @@ class Magnitude:
             raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
 
     def prune(
-        self, tasks: Sequence[Task], output: Output, progress: Progress = silent
+        self, jobs: Sequence[Job], output: Output, progress: Progress = silent
     ) -> list[dict[str, Tensor]]:
-        found = [magnitude_masks(task.net, self.sparsity) for task in tasks]
-        for task, masks in zip(tasks, found, strict=True):
-            apply_masks(task.net, masks)
-        masked = [task._replace(masks=masks) for task, masks in zip(tasks, found, strict=True)]
+        found = [magnitude_masks(job.net, self.sparsity) for job in jobs]
+        for job, masks in zip(jobs, found, strict=True):
+            apply_masks(job.net, masks)
+        masked = [job._replace(masks=masks) for job, masks in zip(jobs, found, strict=True)]
         fit(masked, replace(self.retraining, output=output), progress)
         return found
 

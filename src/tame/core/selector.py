@@ -14,7 +14,7 @@ from tame.core.prune import count_nonzero, magnitude_masks
 from tame.core.reservoir import Reservoir
 from tame.core.routers import NearestMean, NetworkRouter, OneExpert
 from tame.core.strata import Strata
-from tame.engine.fitting import Recipe, Samples, Task, apply_masks, fit
+from tame.engine.fitting import Recipe, Samples, Job, apply_masks, fit
 from tame.engine.randomness import derive, torch_generator
 from tame.nets import resolve
 from tame.types import Progress, State, silent
@@ -123,7 +123,8 @@ class NetworkSelector:
         if self._net is None and means is not None:
             return means
         assert self._net is not None  # noqa: S101 (one of the two exists)
-        known = torch.tensor([list(owners).index(i) for i in self._known], device=step.mean.device)
+        positions = {owner: position for position, owner in enumerate(owners)}
+        known = torch.tensor([positions[i] for i in self._known], device=step.mean.device)
         own = None if self.inputs is None else self._step(step)
         return NetworkRouter(self._net, known, count, means, own)
 
@@ -170,13 +171,13 @@ class NetworkSelector:
     def _train(self, plan: Blueprint, samples: Samples, progress: Progress) -> None:
         generator = torch_generator(derive(self._seed, "selector", self._fitted))
         net = self._build(plan)
-        task = Task(net, samples, generator)
-        fit([task], self.training, _named(progress, "training the selector"))
+        job = Job(net, samples, generator)
+        fit([job], self.training, _named(progress, "training the selector"))
         if self.sparsity > 0:
             masks = magnitude_masks(net, self.sparsity)
             apply_masks(net, masks)
             say = _named(progress, "pruning the selector")
-            fit([task._replace(masks=masks)], self.retraining, say)
+            fit([job._replace(masks=masks)], self.retraining, say)
         self._net = net.eval()
 
     @torch.no_grad()

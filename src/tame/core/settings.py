@@ -60,12 +60,20 @@ class Training:
 class Settings:
     """Everything about a `TAME` learner but its network and seed: one replaceable part a line.
 
+    `reservoir_bytes` caps what all reservoirs together may take (0: no cap). When it is reached,
+    the reservoir of every expert is thinned to half as many samples, still a uniform sample of what
+    it saw; the selector's is counted, but keeps its size, and one sample an expert is always kept.
+    After an alarm at most `shortlist` experts are tried, those the selector finds likeliest for the
+    batch (0: all of them); a pool no larger is tried whole.
+
     >>> from tame import Settings, Deviation
     >>> Settings(detector=Deviation(width=4.0)).detector.width
     4.0
     """
 
     slots: int = 10
+    reservoir_bytes: int = 0
+    shortlist: int = 64
     inputs: Inputs = field(default_factory=Inputs)
     training: Training = field(default_factory=Training)
     detector: Any = part(DETECTORS, Deviation)
@@ -77,3 +85,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.slots < 1:
             raise ValueError(f"slots is 1 or more, not {self.slots}")
+        if self.reservoir_bytes < 0:
+            raise ValueError(f"reservoir_bytes is 0 (no cap) or more, not {self.reservoir_bytes}")
+        if self.shortlist < 0:
+            raise ValueError(f"shortlist is 0 (all experts) or more, not {self.shortlist}")

@@ -104,7 +104,7 @@ def apply_masks(net: nn.Module, masks: Masks) -> None:
         parameters[name].mul_(mask)
 
 
-class Task(NamedTuple):
+class Job(NamedTuple):
     """A network to train on samples, inside its masks if it has any, and its own generator."""
 
     net: nn.Module
@@ -113,25 +113,25 @@ class Task(NamedTuple):
     masks: Masks = MappingProxyType({})
 
 
-def fit(tasks: Sequence[Task], recipe: Recipe, progress: Progress = silent) -> None:
+def fit(jobs: Sequence[Job], recipe: Recipe, progress: Progress = silent) -> None:
     """Train networks, each on its own samples; what one learns does not depend on the others.
 
     A last batch of one sample is left out of its epoch: batch norm cannot train on it. On a GPU
     the networks train side by side, their steps recorded as branches of one CUDA graph.
     """
-    if tasks and tasks[0].samples.x.is_cuda:
-        at_once = FEW if wants_half(tasks[0].net, "auto") else MANY
-        groups = [tasks[begin : begin + at_once] for begin in range(0, len(tasks), at_once)]
+    if jobs and jobs[0].samples.x.is_cuda:
+        at_once = FEW if wants_half(jobs[0].net, "auto") else MANY
+        groups = [jobs[begin : begin + at_once] for begin in range(0, len(jobs), at_once)]
     else:
-        groups = [[task] for task in tasks]
+        groups = [[job] for job in jobs]
     for number, group in enumerate(groups):
         _fit(group, recipe, _shifted(progress, number, len(groups)))
 
 
-def _fit(tasks: Sequence[Task], recipe: Recipe, progress: Progress) -> None:
-    device = tasks[0].samples.x.device
-    with PrivateDraws(int(tasks[0].generator.initial_seed()), device):
-        steps = [_Step(task, recipe) for task in tasks]
+def _fit(jobs: Sequence[Job], recipe: Recipe, progress: Progress) -> None:
+    device = jobs[0].samples.x.device
+    with PrivateDraws(int(jobs[0].generator.initial_seed()), device):
+        steps = [_Step(job, recipe) for job in jobs]
         together = _Branches(steps) if device.type == "cuda" else None
         for epoch in range(recipe.epochs):
             rounds = zip_longest(*(step.draw(epoch) for step in steps))
@@ -141,8 +141,8 @@ def _fit(tasks: Sequence[Task], recipe: Recipe, progress: Progress) -> None:
                 else:
                     steps[0](*lessons[0])
             progress("", epoch + 1, recipe.epochs)
-    for task in tasks:
-        task.net.eval()
+    for job in jobs:
+        job.net.eval()
 
 
 def _shifted(progress: Progress, number: int, count: int) -> Progress:
@@ -155,19 +155,19 @@ def _shifted(progress: Progress, number: int, count: int) -> Progress:
 
 
 class _Step:
-    """Steps of training on some rows of a task's samples."""
+    """Steps of training on some rows of a job's samples."""
 
-    def __init__(self, task: Task, recipe: Recipe) -> None:
-        self.task = task
+    def __init__(self, job: Job, recipe: Recipe) -> None:
+        self.job = job
         self.recipe = recipe
-        self.optimiser = make_optimiser(task.net, recipe)
-        self._half = wants_half(task.net, "auto")
-        task.net.train()
+        self.optimiser = make_optimiser(job.net, recipe)
+        self._half = wants_half(job.net, "auto")
+        job.net.train()
 
     def draw(self, epoch: int) -> list[Draw]:
         """Draw one pass over the samples: the rate, the rows and the odds of each batch."""
-        recipe, count = self.recipe, len(self.task.samples.x)
-        generator = self.task.generator
+        recipe, count = self.recipe, len(self.job.samples.x)
+        generator = self.job.generator
         per_epoch = math.ceil(count / recipe.batch)
         rows = torch.randperm(count, generator=generator)
         parts = [part for part in rows.split(recipe.batch) if not len(part) == 1 < count]
@@ -183,24 +183,24 @@ class _Step:
 
     def run(self, chosen: Tensor, odds: Tensor) -> None:
         """Train on these rows at the rate that is set."""
-        samples, recipe = self.task.samples, self.recipe
+        samples, recipe = self.job.samples, self.recipe
         x = samples.prepare(samples.x[chosen], recipe.augment, odds)
         with half(x.device, enabled=self._half):
-            outputs = self.task.net(x)
+            outputs = self.job.net(x)
         live = outputs[:, : samples.live].to(x.dtype)
         losses = sample_losses(live, samples.y[chosen], recipe.output)
         self.optimiser.zero_grad(set_to_none=True)
         losses.mean().backward()
         self.optimiser.step()
-        if self.task.masks:
-            apply_masks(self.task.net, self.task.masks)
+        if self.job.masks:
+            apply_masks(self.job.net, self.job.masks)
 
 
 class _Branches:
     """One round of batches, a branch for each network, recorded once for each set of sizes."""
 
     def __init__(self, steps: Sequence[_Step]) -> None:
-        recipe, device = steps[0].recipe, steps[0].task.samples.x.device
+        recipe, device = steps[0].recipe, steps[0].job.samples.x.device
         self._steps = steps
         self._device = device
         numbers = 0 if recipe.augment is None else recipe.augment.numbers
@@ -249,7 +249,7 @@ class _Branches:
             for _, _, stream in branches:
                 trunk.wait_stream(stream)
 
-        changed = [t for s in self._steps for t in everything(s.task.net, s.optimiser)]
+        changed = [t for s in self._steps for t in everything(s.job.net, s.optimiser)]
         with unchanged(changed, self._device):
             practise(work)
             for step in self._steps:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tame.checkpoint import save_learner
-from tame.engine.fitting import Recipe, Samples, Task, fit
+from tame.engine.fitting import Recipe, Samples, Job, fit
 from tame.engine.randomness import derive, torch_generator
 from tame.methods.single import SingleNetwork, SingleSettings, label_hash
 from tame.types import (
@@ -87,7 +87,7 @@ class Joint:
             samples = Samples(x, slots, step.prepare, now[1]).to(self.device)
             generator = torch_generator(derive(self.seed, "joint", *now))
             recipe = replace(self.settings.recipe, output=self.settings.training.output)
-            fit([Task(self._joint, samples, generator)], recipe, _named(progress))
+            fit([Job(self._joint, samples, generator)], recipe, _named(progress))
         return Consolidation(experts=0, sizes=self.sizes())
 
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:  # noqa: ARG002 (one network)
