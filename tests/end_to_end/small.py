@@ -9,8 +9,8 @@ SETTINGS = (
     "selector.memory=300",
     "selector.training.epochs=20",
     "selector.retraining.epochs=5",
-    "pruner.memory=150",
-    "pruner.retraining.epochs=10",
+    "pruner.memory=300",
+    "pruner.retraining.epochs=20",
 )
 
 

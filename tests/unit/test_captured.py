@@ -10,7 +10,7 @@ from worlds import a, b, changes, feed, lesson, small_settings
 from tame import TAME, Batch, Inputs, Training
 from tame.core.augment import Affine
 from tame.core.network import Blueprint, Network
-from tame.engine.fitting import Recipe, Samples, Job, fit
+from tame.engine.fitting import Job, Recipe, Samples, fit
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 GPU = "cuda"

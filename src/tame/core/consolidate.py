@@ -12,7 +12,7 @@ from tame.core.expert import Compact, Expert
 from tame.core.inputs import InputStep
 from tame.core.prune import Pruner
 from tame.core.trial import MARGIN
-from tame.engine.fitting import Samples, Job
+from tame.engine.fitting import Job, Samples
 from tame.engine.losses import guessing_loss, read, sample_losses
 from tame.engine.randomness import derive, numpy_generator, torch_generator
 from tame.types import Progress, Reading, silent

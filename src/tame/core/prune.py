@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils import prune
 
 from tame.core.augment import Affine
-from tame.engine.fitting import Recipe, Job, apply_masks, fit
+from tame.engine.fitting import Job, Recipe, apply_masks, fit
 from tame.engine.losses import Output
 from tame.types import Progress, silent
 

@@ -14,7 +14,7 @@ from tame.core.prune import count_nonzero, magnitude_masks
 from tame.core.reservoir import Reservoir
 from tame.core.routers import NearestMean, NetworkRouter, OneExpert
 from tame.core.strata import Strata
-from tame.engine.fitting import Recipe, Samples, Job, apply_masks, fit
+from tame.engine.fitting import Job, Recipe, Samples, apply_masks, fit
 from tame.engine.randomness import derive, torch_generator
 from tame.nets import resolve
 from tame.types import Progress, State, silent

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tame.checkpoint import save_learner
-from tame.engine.fitting import Recipe, Samples, Job, fit
+from tame.engine.fitting import Job, Recipe, Samples, fit
 from tame.engine.randomness import derive, torch_generator
 from tame.methods.single import SingleNetwork, SingleSettings, label_hash
 from tame.types import (
