@@ -12,6 +12,7 @@ NAME.cp<k>-seedN.json and NAME.cs<k>-seedN.json.
 """
 
 import argparse
+import copy
 import json
 import os
 import shutil
@@ -174,8 +175,9 @@ class Study:
         selector = learner.settings.selector.fresh(learner.seed)
         selector.load_state_dict(state, pool.plan)
         selector.fit(pool.plan, intake.ready)
-        experts = pool.experts[:count]
-        return Moment(assemble(intake, experts, selector, learner.settings.decision))
+        early = copy.copy(pool)
+        early._awake = {e.id: e for e in pool.awake[:count]}  # noqa: SLF001 (none is packed yet)
+        return Moment(assemble(intake, early, selector, learner.settings.decision))
 
 
 def _sizes(text: str) -> list[int]:

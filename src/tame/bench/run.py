@@ -90,13 +90,17 @@ class Run:
     """One experiment in one folder; of several ranks the first alone writes and evaluates."""
 
     def __init__(
-        self, experiment: Experiment, folder: RunFolder, watcher: Watcher, world: World
+        self,
+        experiment: Experiment,
+        folder: RunFolder,
+        watcher: Watcher,
+        world: World | None = None,
     ) -> None:
         self.experiment = experiment
         self.folder = folder
         self.watcher = watcher
-        self.world = world
-        self.device = world.device(experiment.device)
+        self.world = world or World()
+        self.device = self.world.device(experiment.device)
         self.stream = experiment.open_stream()
         self.learner = replace(experiment, device=self.device).learner()
         self.position = Position()

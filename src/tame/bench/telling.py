@@ -30,7 +30,7 @@ class Telling:
         self._truth = truth
 
     def inform(self, learner: Any, step: int) -> None:
-        """Tell the learner what it has declared, if a segment begins with the batch of this step."""
+        """Tell the learner what it has declared, if a segment begins with this step's batch."""
         for hint in self.hints(step):
             _require(learner, Informed, "inform").inform(hint)
 

@@ -42,7 +42,7 @@ def _weigh_expert(expert: Expert) -> Sizes:
 def _weigh_shelf(shelf: Shelf) -> Iterator[Sizes]:
     for row in range(len(shelf)):
         nonzero, kept, packed = shelf.counts(row)
-        dense, places = shelf.parameters(row), shelf.layout(row).maskable
+        dense, places = shelf.places(row), shelf.layout(row).maskable
         yield Sizes(nonzero, round(dense * (kept / places if places else 1.0)), dense, packed)
 
 

@@ -19,8 +19,9 @@ class Division:
         self._pool = pool
         self._world = pool.plan.world
         self._selector = selector
-        self.experts = [e for place, e in enumerate(pool.experts) if self._world.takes(place)]
-        self.selects = self._world.takes(len(pool.experts))
+        awake = pool.awake  # what is on the shelf has not changed since it was put there
+        self.experts = [e for place, e in enumerate(awake) if self._world.takes(place)]
+        self.selects = self._world.takes(len(awake))
         self._changed: list[Expert] = []
 
     def note(self) -> None:
@@ -51,7 +52,7 @@ class Division:
         """Put another rank's outcome in place of the state before."""
         if state["trained"]:
             self._selector.load_state_dict(state["selector"], self._pool.plan)
-        for expert in self._pool.experts:
+        for expert in self._pool.awake:
             if str(expert.id) in state["experts"]:
                 memory = expert.memory.state_dict()
                 expert.load_state_dict({**state["experts"][str(expert.id)], "memory": memory})

@@ -24,7 +24,7 @@ class Group(NamedTuple):
 class _Stretch(NamedTuple):
     position: int
     begin: int
-    count: int
+    length: int
 
 
 def grouped(
@@ -46,7 +46,9 @@ def grouped(
     """
     order = chosen.argsort(stable=True)
     counts = chosen.bincount().tolist()
-    begin, alone, small = 0, [], []
+    begin = 0
+    alone: list[_Stretch] = []
+    small: list[_Stretch] = []
     for position, count in enumerate(counts):
         if count:
             stretch = _Stretch(position, begin, count)
@@ -59,15 +61,13 @@ def grouped(
         yield Group([stretch.position for stretch in team], _rows(order, team))
 
 
-def _teams(
-    small: Sequence[_Stretch], kind: Callable[[int], Hashable]
-) -> Iterator[list[_Stretch]]:
+def _teams(small: Sequence[_Stretch], kind: Callable[[int], Hashable]) -> Iterator[list[_Stretch]]:
     """Put stretches of one kind and like lengths together, not too many samples at once."""
-    ranked = sorted(small, key=lambda one: (repr(kind(one.position)), one.count))
+    ranked = sorted(small, key=lambda one: (repr(kind(one.position)), one.length))
     for _, alike in groupby(ranked, key=lambda one: repr(kind(one.position))):
         team: list[_Stretch] = []
         for stretch in alike:
-            full = len(team) == MANY or (len(team) + 1) * stretch.count > TOGETHER
+            full = len(team) == MANY or (len(team) + 1) * stretch.length > TOGETHER
             if team and full:
                 yield team
                 team = []
@@ -77,6 +77,6 @@ def _teams(
 
 def _rows(order: Tensor, team: Sequence[_Stretch]) -> Tensor:
     begins = torch.tensor([[stretch.begin] for stretch in team], device=order.device)
-    last = torch.tensor([[stretch.count - 1] for stretch in team], device=order.device)
-    places = torch.arange(max(stretch.count for stretch in team), device=order.device)
+    last = torch.tensor([[stretch.length - 1] for stretch in team], device=order.device)
+    places = torch.arange(max(stretch.length for stretch in team), device=order.device)
     return order[begins + torch.minimum(places, last)]

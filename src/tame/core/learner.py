@@ -119,8 +119,9 @@ class TAME(Answering):
             if expert is not pool.active:
                 settle(expert, step, live)
         trained, pruned = division.exchange(pruned, trained=trained)
+        pool.shelve()
         self._model = None
-        return Consolidation(len(pool.experts), pruned, trained, self.sizes())
+        return Consolidation(len(pool.ids), pruned, trained, self.sizes())
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, all or nothing; `tame.load` reads it back."""

@@ -115,7 +115,7 @@ class ExpertPool:
         return self.active
 
     def shelve(self) -> None:
-        """Put every inactive expert that has settled on the shelf, without its optimiser's state."""
+        """Put every inactive expert that has settled on the shelf; its optimiser's state goes."""
         idle = [expert for expert in self.awake if expert is not self.active]
         settled = [expert for expert in idle if expert.is_settled]
         for expert in settled:

@@ -69,10 +69,10 @@ class Shelf(nn.Module):
         records = sorted(records, key=lambda record: record.id)
         layouts = list(dict.fromkeys(record.layout for record in records))
         forms = list(dict.fromkeys(record.form for record in records))
+        kinds = [(layouts.index(record.layout), forms.index(record.form)) for record in records]
         rows = [
-            [len(r.values), len(r.gaps), len(r.rest), layouts.index(r.layout)]
-            + [forms.index(r.form), r.nonzero, r.kept]
-            for r in records
+            (len(r.values), len(r.gaps), len(r.rest), *kind, r.nonzero, r.kept)
+            for r, kind in zip(records, kinds, strict=True)
         ]
         rest = np.frombuffer(b"".join(record.rest for record in records), np.uint8)
         state = {
@@ -139,7 +139,7 @@ class Shelf(nn.Module):
         weight = self.values.element_size() * values + self.gaps.element_size() * gaps
         return nonzero, kept, weight + rest + self._table[row].nbytes + self.ids.itemsize
 
-    def parameters(self, row: int) -> int:
+    def places(self, row: int) -> int:
         """Return how many parameters an expert's network has, zeros included."""
         return self._sizes[int(self._table[row, 3])]
 

@@ -43,7 +43,9 @@ def _describe(value: Any, pieces: list[bytes]) -> Any:
     if isinstance(value, dict):
         return {str(key): _describe(item, pieces) for key, item in value.items()}
     if isinstance(value, Tensor):
-        pieces.append(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+        pieces.append(
+            value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
+        )
         return ["t", str(value.dtype).removeprefix("torch."), list(value.shape)]
     if isinstance(value, list | tuple):
         return _describe_list(list(value), pieces)

@@ -119,7 +119,8 @@ class EagerStep:
         _set_mode(self.net, training=training)
         with half(x.device, enabled=self._half):
             outputs = self.net(x)
-        return outputs[:, :live].to(x.dtype)
+        kept: Tensor = outputs[:, :live].to(x.dtype)
+        return kept
 
 
 def _set_mode(net: nn.Module, *, training: bool) -> None:

@@ -126,7 +126,8 @@ class World:
         except (RuntimeError, ValueError) as error:
             raise WorldError(
                 f"rank {self.rank} of {self.size} lost the others: one has failed or left, or kept "
-                f"it waiting for more than {self.patience:g} seconds ({TIMEOUT}): {str(error).split('. ')[0]}"
+                f"it waiting for more than {self.patience:g} seconds ({TIMEOUT}): "
+                f"{str(error).split('. ')[0]}"
             ) from error
 
 
