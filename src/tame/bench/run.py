@@ -2,9 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +11,7 @@ import torch
 from tame.bench.experiment import Experiment, from_table
 from tame.bench.machine import hardware, versions
 from tame.bench.metrics import ALARMS, detection, evaluate, mean, stands_for, summarise, teaching
+from tame.bench.position import Position
 from tame.bench.report import write_report
 from tame.bench.store import EventLog, NoLog, RunFolder, write_text
 from tame.bench.telling import Telling, told
@@ -22,8 +21,6 @@ from tame.engine.world import World, join
 from tame.errors import RunError
 from tame.loading import load_run
 from tame.types import Observation, Stream
-
-PHASES = ("stream", "consolidate", "evaluate")
 
 
 class Watcher(Protocol):
@@ -47,43 +44,6 @@ class Unwatched:
 
 class StopRequestedError(RunError):
     """The run was asked to stop and can go on later."""
-
-
-@dataclass
-class Position:
-    """Where a run stands: its phase, the next batch, the length of its events, seconds spent."""
-
-    phase: str = "stream"
-    step: int = 0
-    events: int = 0
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
-    attempts: dict[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data of constant length: times must not change the size of the file."""
-        seconds = {name: f"{spent:014.4f}" for name, spent in self.seconds.items()}
-        return {
-            "phase": self.phase,
-            "step": self.step,
-            "events": self.events,
-            "seconds": seconds,
-            "attempts": self.attempts,
-        }
-
-    @classmethod
-    def from_json(cls, kept: dict[str, Any]) -> "Position":
-        """Read back what `to_json` returned."""
-        seconds = {name: float(spent) for name, spent in kept["seconds"].items()}
-        return cls(kept["phase"], kept["step"], kept["events"], seconds, kept["attempts"])
-
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Add the time spent inside to a phase's."""
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[phase] += time.perf_counter() - begun
 
 
 class Run:
