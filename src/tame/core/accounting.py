@@ -25,8 +25,7 @@ def weigh(pool: ExpertPool | None, selector: Selector) -> Sizes:
     total = Sizes(*selector.parameters(), model, samples, samples=selector.samples())
     if pool is None:
         return total
-    held = sum(memory.nbytes() for memory in pool.memories)
-    count = sum(len(memory) for memory in pool.memories)
+    held, count = pool.samples()
     parts = [*map(_weigh_expert, pool.awake), *_weigh_shelf(pool.shelf)]
     return reduce(_add, parts, _add(total, Sizes(sample_bytes=held, samples=count)))
 

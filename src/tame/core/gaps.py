@@ -1,23 +1,26 @@
-"""Ascending places in a long row as 16-bit gaps, whatever its length."""
+"""Ascending places in a long row as gaps of 8 or 16 bits, whatever its length."""
 
 import torch
 from torch import Tensor
 
-ESCAPE = 0xFFFF  # as many places are passed, and none is named
+NARROW, WIDE = torch.uint8, torch.int16
+ESCAPES = {NARROW: 0xFF, WIDE: 0xFFFF}  # as many places are passed, and none is named
 
 
 def to_gaps(places: Tensor) -> Tensor:
-    """Return the free places before each named one; a longer gap is led in by escapes.
+    """Return the free places before each named one, in the width that takes fewer bytes.
 
-    >>> to_gaps(torch.tensor([2, 3, 70_000])).tolist()
-    [2, 0, -1, 4461]
+    A longer gap is led in by escapes.
+
+    >>> to_gaps(torch.tensor([2, 3, 300]))
+    tensor([  2,   0, 255,  41], dtype=torch.uint8)
+    >>> to_gaps(torch.tensor([2, 3, 70_000]))
+    tensor([   2,    0,   -1, 4461], dtype=torch.int16)
     """
     before = torch.cat([places.new_full((1,), -1), places[:-1]])
     free = places - before - 1
-    escapes = free.div(ESCAPE, rounding_mode="floor")
-    gaps = places.new_full((len(places) + int(escapes.sum()),), ESCAPE)
-    gaps[torch.arange(len(places), device=places.device) + escapes.cumsum(0)] = free % ESCAPE
-    return gaps.to(torch.int16)
+    found = [_escaped(free, width) for width in (NARROW, WIDE)]
+    return min(found, key=lambda gaps: gaps.nbytes)
 
 
 def from_gaps(gaps: Tensor, lengths: Tensor, total: int) -> tuple[Tensor, Tensor]:
@@ -29,8 +32,9 @@ def from_gaps(gaps: Tensor, lengths: Tensor, total: int) -> tuple[Tensor, Tensor
     >>> places.tolist()
     [2, 3, 70000]
     """
-    free = gaps.to(torch.int64) & ESCAPE
-    is_escape = free == ESCAPE
+    escape = ESCAPES[gaps.dtype]
+    free = gaps.to(torch.int64) & escape
+    is_escape = free == escape
     reached = torch.where(is_escape, free, free + 1).cumsum(0)
     rows = torch.arange(len(lengths), device=gaps.device)
     rows = rows.repeat_interleave(lengths, output_size=len(gaps))
@@ -39,3 +43,11 @@ def from_gaps(gaps: Tensor, lengths: Tensor, total: int) -> tuple[Tensor, Tensor
     if total == len(gaps):
         return rows, places
     return rows[~is_escape], places[~is_escape]
+
+
+def _escaped(free: Tensor, width: torch.dtype) -> Tensor:
+    escape = ESCAPES[width]
+    escapes = free.div(escape, rounding_mode="floor")
+    gaps = free.new_full((len(free) + int(escapes.sum()),), escape)
+    gaps[torch.arange(len(free), device=free.device) + escapes.cumsum(0)] = free % escape
+    return gaps.to(width)

@@ -27,7 +27,8 @@ class Layout:
     """The tensors of a network with so many output slots.
 
     `parts` lie in the row one after another, as they lie in memory; `others` are the names of
-    tensors of other dtypes (the counters of batch norms), which are kept apart.
+    tensors of other dtypes (the counters of batch norms), which are kept apart; `wide` tells
+    whether the places of its weights are packed in 16 bits, not in 8.
 
     >>> layout = Layout.of(nn.Linear(2, 3), {}, slots=3)
     >>> layout.size, {name: value.shape for name, value in layout.views(torch.zeros(9)).items()}
@@ -38,6 +39,7 @@ class Layout:
     parts: tuple[Part, ...]
     others: tuple[str, ...]
     dtype: str
+    wide: bool = True
 
     @classmethod
     def of(cls, net: nn.Module, masks: Masks, slots: int) -> Self:
@@ -56,13 +58,20 @@ class Layout:
     def restore(cls, state: Mapping[str, Any]) -> Self:
         """Return the layout `state` described."""
         parts = (Part(name, tuple(shape), *flags) for name, shape, *flags in state["parts"])
-        return cls(state["slots"], tuple(parts), tuple(state["others"]), state["dtype"])
+        return cls(
+            state["slots"], tuple(parts), tuple(state["others"]), state["dtype"], state["wide"]
+        )
 
     def state(self) -> dict[str, Any]:
         """Return the layout as plain values."""
         parts = [[part.name, list(part.shape), part.last, part.masked] for part in self.parts]
-        others = list(self.others)
-        return {"slots": self.slots, "parts": parts, "others": others, "dtype": self.dtype}
+        return {
+            "slots": self.slots,
+            "parts": parts,
+            "others": list(self.others),
+            "dtype": self.dtype,
+            "wide": self.wide,
+        }
 
     @cached_property
     def size(self) -> int:
@@ -74,6 +83,14 @@ class Layout:
         """How many of its places a mask decides on."""
         return sum(prod(part.shape) for part in self.parts if part.masked)
 
+    def fitting(self, net: nn.Module) -> nn.Module:
+        """Return a network that has just these tensors, or refuse it."""
+        state = net.state_dict()
+        own = {name: tuple(value.shape) for name, value in state.items() if name not in self.others}
+        if own != {part.name: part.shape for part in self.parts} or set(self.others) - state.keys():
+            raise ValueError(f"a packed network of {self.slots} slots is not the net's own kind")
+        return net
+
     def views(self, row: Tensor) -> dict[str, Tensor]:
         """Return the tensors inside a row, or inside several rows stacked, without copying."""
         return {part.name: _shaped(piece, part) for part, piece in self._pieces(row)}
@@ -84,9 +101,12 @@ class Layout:
         return torch.cat([_flat(state[part.name], part) for part in self.parts])
 
     def kept(self, row: Tensor, masks: Masks) -> Tensor:
-        """Say which places of a network's row are kept: those in its masks, else what is not 0."""
+        """Say which places of a network's row are kept: those in its masks, else what is not 0.
+
+        Minus zero is not 0 here: what has no mask comes back bit for bit.
+        """
         chosen = [
-            _flat(masks[part.name], part) if part.masked else piece != 0
+            _flat(masks[part.name], part) if part.masked else (piece != 0) | piece.signbit()
             for part, piece in self._pieces(row)
         ]
         return torch.cat(chosen)

@@ -1,70 +1,121 @@
-"""The reservoirs of many experts as a few tensors, for a file that loads quickly."""
+"""The samples of experts at rest, by expert."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Self
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from tame.core.joined import Joined
 from tame.core.reservoir import Reservoir
 from tame.types import State
 
-HALF = 64
-LOW = 2**HALF - 1
+BLOCK = 2**24
 
 
-def join(reservoirs: Sequence[Reservoir]) -> State:
-    """Return the states of reservoirs whose entries have one form, joined.
+class Memories:
+    """The reservoirs of many experts, by id, in blocks of sixteen MiB or of one expert.
 
-    >>> one, two = Reservoir(3, seed=0), Reservoir(3, seed=1)
-    >>> one.add(torch.arange(9))
-    >>> [len(found) for found in split(join([one, two]), 3)]
-    [3, 0]
+    A reservoir of its own costs two kilobytes beside its entries; here it costs seventy bytes, and
+    to put one in or take one out moves one block.
     """
-    states = [reservoir.state_dict() for reservoir in reservoirs]
-    full = [state["columns"] for state in states if state["columns"]]
-    return {
-        "seen": torch.tensor([state["seen"] for state in states], dtype=torch.int64),
-        "sizes": torch.tensor([len(state["keys"]) for state in states], dtype=torch.int64),
-        "keys": torch.cat([state["keys"] for state in states] or [torch.zeros(0).long()]),
-        "columns": [torch.cat(column) for column in zip(*full, strict=True)],
-        "generators": torch.stack(
-            [_numbers(state["generator"]) for state in states] or [torch.zeros(6).long()]
-        )[: len(states)],
-    }
 
+    def __init__(self) -> None:
+        self._blocks: list[tuple[np.ndarray, Joined]] = []
 
-def split(state: State, capacity: int) -> list[Reservoir]:
-    """Return the reservoirs `join` was given, each with memory of its own."""
-    sizes = state["sizes"].tolist()
-    keys = state["keys"].split(sizes)
-    columns = [column.split(sizes) for column in state["columns"]]
-    reservoirs = []
-    for number, seen in enumerate(state["seen"].tolist()):
-        kept = {
-            "seen": seen,
-            "keys": keys[number],
-            "columns": [column[number] for column in columns] if sizes[number] else [],
-            "generator": _generator(state["generators"][number]),
+    def put(self, numbers: Sequence[int], reservoirs: Sequence[Reservoir]) -> None:
+        """Take in the reservoirs of experts that have none here."""
+        for number, reservoir in zip(numbers, reservoirs, strict=True):
+            self._append(np.array([number]), Joined.alone(reservoir))
+        self._join_blocks()
+
+    def take(self, number: int, capacity: int) -> Reservoir:
+        """Return a copy of an expert's reservoir."""
+        place, row = self._find(number)
+        return self._blocks[place][1].take(row, capacity)
+
+    def drop(self, number: int) -> None:
+        """Forget an expert's reservoir."""
+        place, row = self._find(number)
+        numbers, joined = self._blocks[place]
+        rest = [(joined, other) for other in range(len(joined)) if other != row]
+        self._blocks[place] = np.delete(numbers, row), Joined.gathered(rest)
+        self._join_blocks()
+
+    def thin(self, capacity: int) -> None:
+        """Keep no more than so many entries of each, those with the largest keys."""
+        blocks, self._blocks = self._blocks, []
+        for numbers, joined in blocks:
+            room = max(capacity, int(joined.sizes.max()))
+            reservoirs = [joined.take(row, room) for row in range(len(joined))]
+            for reservoir in reservoirs:
+                reservoir.thin(capacity)
+            self._append(numbers, Joined.of(reservoirs))
+        self._join_blocks()
+
+    def nbytes(self) -> int:
+        """Return the bytes of all kept entries and their keys."""
+        return sum(joined.nbytes() for _, joined in self._blocks)
+
+    def samples(self) -> int:
+        """Return how many entries are kept."""
+        return sum(len(joined.keys) for _, joined in self._blocks)
+
+    def state(self, numbers: Sequence[int]) -> State:
+        """Return the reservoirs of these experts, in this order."""
+        where = {
+            number: (joined, row)
+            for owners, joined in self._blocks
+            for row, number in enumerate(owners.tolist())
         }
-        reservoirs.append(Reservoir(capacity, seed=0))
-        reservoirs[-1].load_state_dict(kept)
-    return reservoirs
+        return Joined.gathered([where[number] for number in numbers]).state()
+
+    @classmethod
+    def restore(cls, state: State, numbers: np.ndarray) -> Self:
+        """Return the reservoirs of these experts from what `state` returned.
+
+        What fits in one block is shared with the state, as it never changes.
+        """
+        memories, whole = cls(), Joined.restore(state)
+        if len(whole) != len(numbers):
+            raise ValueError(f"{len(whole)} reservoirs for {len(numbers)} experts")
+        if whole.nbytes() <= BLOCK:
+            memories._append(numbers, whole)
+            memories._join_blocks()
+            return memories
+        each = whole.nbytes() // max(1, len(whole.keys))
+        blocks = whole.begins[:-1] * each // BLOCK
+        cuts = [0, *np.flatnonzero(np.diff(blocks)) + 1, len(whole)]
+        for first, last in pairwise(cuts):
+            memories._append(numbers[first:last], whole.between(first, last))
+        return memories
+
+    def _find(self, number: int) -> tuple[int, int]:
+        for place, (numbers, _) in enumerate(self._blocks):
+            rows = np.flatnonzero(numbers == number)
+            if len(rows):
+                return place, int(rows[0])
+        raise KeyError(number)
+
+    def _append(self, numbers: np.ndarray, joined: Joined) -> None:
+        self._blocks.append((numbers, joined))
+
+    def _join_blocks(self) -> None:
+        """Make one of neighbouring blocks that are not too large together."""
+        runs: list[list[tuple[np.ndarray, Joined]]] = []
+        size = BLOCK
+        for block in self._blocks:
+            if runs and size + block[1].nbytes() <= BLOCK:
+                runs[-1].append(block)
+                size += block[1].nbytes()
+            elif len(block[0]):
+                runs.append([block])
+                size = block[1].nbytes()
+        self._blocks = [_one(run) for run in runs]
 
 
-def _numbers(generator: State) -> Tensor:
-    """Return a generator's state, two numbers of 128 bits and two small ones, as whole numbers."""
-    wide = [int(generator["state"][name]) for name in ("state", "inc")]
-    halves = [_signed(part) for number in wide for part in (number >> HALF, number & LOW)]
-    return torch.tensor([*halves, generator["has_uint32"], generator["uinteger"]])
-
-
-def _generator(numbers: Tensor) -> State:
-    first, second, third, fourth, has_half, half = (int(number) for number in numbers)
-    state = ((first & LOW) << HALF) | (second & LOW)
-    increment = ((third & LOW) << HALF) | (fourth & LOW)
-    inner = {"state": str(state), "inc": str(increment)}
-    return {"bit_generator": "PCG64", "state": inner, "has_uint32": has_half, "uinteger": half}
-
-
-def _signed(part: int) -> int:
-    return part - 2**HALF if part >= 2 ** (HALF - 1) else part
+def _one(run: Sequence[tuple[np.ndarray, Joined]]) -> tuple[np.ndarray, Joined]:
+    if len(run) == 1:
+        return run[0]
+    rows = [(joined, row) for _, joined in run for row in range(len(joined))]
+    return np.concatenate([numbers for numbers, _ in run]), Joined.gathered(rows)

@@ -1,11 +1,13 @@
 """From an expert to its packed form, and back when it is needed."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from tame.core.expert import Expert
-from tame.core.gaps import to_gaps
+from tame.core.gaps import WIDE, to_gaps
 from tame.core.layout import Layout
 from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero
@@ -22,7 +24,8 @@ from tame.types import State
 def pack(expert: Expert) -> Record:
     """Return what an inactive, pruned expert needs to come back, without its reservoir.
 
-    Its optimiser's state and its draws are not kept: it comes back with fresh ones.
+    Its optimiser's state and its draws are not kept: it comes back with fresh ones. A pruned
+    weight comes back as 0, every other number bit for bit.
     """
     network = expert.network
     network.leave_bench()
@@ -44,8 +47,11 @@ def pack(expert: Expert) -> Record:
         }
     )
     inside = sum(int(mask.sum()) for mask in network.masks.values())
+    gaps = to_gaps(places)
+    layout = replace(layout, wide=gaps.dtype == WIDE)
     numbers = (count_nonzero(network.net), inside)
-    return Record(expert.id, layout, row[places], to_gaps(places), form, rest, *numbers)
+    packed = gaps.view(torch.uint8)
+    return Record(expert.id, layout, row[places], packed, form, rest, *numbers)
 
 
 def unpack(
@@ -53,22 +59,21 @@ def unpack(
 ) -> Expert:
     """Return the expert of that id as it was packed, with its reservoir."""
     row = shelf.row(number)
-    rest, layout = shelf.rest(row), shelf.layout(row)
+    rest = shelf.rest(row)
     with left_blank():
         expert = Expert(number, plan, settings)
-        expert.network.load_state_dict(_network_state(shelf, row, expert))
+        expert.network.load_state_dict(_network_state(shelf, row, expert, rest))
     expert.detector.load_state_dict(rest["detector"])
     expert.trial.load_state_dict(rest["trial"])
     expert.memory = memory
     expert.counts = _whole(rest["counts"])
     expert.batch, expert.settled = rest["batch"], rest["settled"]
     expert.draws = torch_generator(derive(plan.seed, "augment", number, rest["steps"]))
-    assert layout.slots == expert.network.slots  # noqa: S101 (loaded just now)
     return expert
 
 
-def _network_state(shelf: Shelf, row: int, expert: Expert) -> State:
-    layout, rest = shelf.layout(row), shelf.rest(row)
+def _network_state(shelf: Shelf, row: int, expert: Expert, rest: State) -> State:
+    layout = shelf.layout(row)
     plan, path = expert.network.plan, expert.network.path
     draws: list[Tensor] = []
     if plan.faces.random:

@@ -8,13 +8,13 @@ import numpy as np
 from torch import Tensor, nn
 
 from tame.core.expert import Expert
-from tame.core.memories import join, split
+from tame.core.memories import Memories
 from tame.core.network import Blueprint
 from tame.core.packing import pack, unpack
 from tame.core.probe import Known, Readings, Sleeper
-from tame.core.reservoir import Reservoir
 from tame.core.settings import Settings
 from tame.core.shelf import Record, Shelf
+from tame.core.soundness import check_shelf
 from tame.engine.lesson import Lesson
 from tame.engine.together import Team
 from tame.nets.weights import left_blank
@@ -36,7 +36,7 @@ class ExpertPool:
         self._settings = settings
         self._next = 0
         self._awake: dict[int, Expert] = {}
-        self._memories: dict[int, Reservoir] = {}  # of those on the shelf
+        self._memories = Memories()  # of those on the shelf
         self._opened: OrderedDict[int, Expert] = OrderedDict()
         self._room: int = settings.pruner.memory
         self._elsewhere: int | None = None  # bytes in the reservoirs of inactive experts
@@ -46,7 +46,7 @@ class ExpertPool:
     @property
     def ids(self) -> list[int]:
         """The ids of all experts, oldest first."""
-        return sorted([*self._awake, *self._memories])
+        return sorted([*self._awake, *self.shelf.ids.tolist()])
 
     @property
     def experts(self) -> "Roster":
@@ -58,17 +58,18 @@ class ExpertPool:
         """The experts that are not on the shelf, oldest first."""
         return [self._awake[number] for number in sorted(self._awake)]
 
-    @property
-    def memories(self) -> list[Reservoir]:
-        """Every expert's reservoir."""
-        return [*self._memories.values(), *(expert.memory for expert in self._awake.values())]
+    def samples(self) -> tuple[int, int]:
+        """Return the bytes and the number of all samples kept."""
+        awake = [expert.memory for expert in self._awake.values()]
+        held = self._memories.nbytes() + sum(memory.nbytes() for memory in awake)
+        return held, self._memories.samples() + sum(map(len, awake))
 
     def open(self, number: int) -> Expert:
         """Return the expert of that id, unpacked if it is on the shelf."""
         if number in self._awake:
             return self._awake[number]
         if number not in self._opened:
-            memory = self._memories[number]
+            memory = self._memories.take(number, self._room)
             found = unpack(self.shelf, number, self.plan, self._settings, memory)
             self._opened[number] = found
             while len(self._opened) > OPEN:
@@ -87,8 +88,7 @@ class ExpertPool:
         others = [number for number in self.ids if number != self.active.id]
         if rank is not None and 0 < self._settings.shortlist < len(others):
             others = self._likeliest(others, rank(lesson))
-        self._widen(others, lesson.live)
-        candidates = [self._candidate(number) for number in others]
+        candidates = [self._candidate(number, lesson.live) for number in others]
         readings = Readings(candidates, lesson, self.plan)
         found = self._settings.matcher.find(candidates, readings)
         return None if found is None else self.open(others[found])
@@ -96,10 +96,11 @@ class ExpertPool:
     def switch(self, expert: Expert) -> Expert:
         """Make a known expert the active one."""
         self.active.network.forget()
-        if expert.id in self._memories:
-            self._memories.pop(expert.id)
+        if expert.id in self.shelf:
+            self._memories.drop(expert.id)
+            self.shelf = self.shelf.without(expert.id)
+            self._opened.pop(expert.id, None)
             self._awake[expert.id] = expert
-            self._restock([])
         self.active, self._elsewhere = expert, None
         return expert
 
@@ -118,11 +119,12 @@ class ExpertPool:
         """Put every inactive expert that has settled on the shelf; its optimiser's state goes."""
         idle = [expert for expert in self.awake if expert is not self.active]
         settled = [expert for expert in idle if expert.is_settled]
-        for expert in settled:
-            expert.memory.rest()
-            self._memories[expert.id] = self._awake.pop(expert.id).memory
-        if settled:
-            self._restock([pack(expert) for expert in settled])
+        if not settled:
+            return
+        self.shelf = self._shelf_of([*self.shelf.records(), *map(pack, settled)])
+        numbers = [expert.id for expert in settled]
+        self._memories.put(numbers, [self._awake.pop(number).memory for number in numbers])
+        self._elsewhere = None
 
     def thin(self, most: int) -> None:
         """Halve every reservoir until together they take no more than so many bytes."""
@@ -130,37 +132,35 @@ class ExpertPool:
             self._elsewhere = self._weigh_others()
         while self._elsewhere + self.active.memory.nbytes() > most and self._room > 1:
             self._room //= 2
-            for memory in self.memories:
-                memory.thin(self._room)
+            for expert in self._awake.values():
+                expert.memory.thin(self._room)
+            self._memories.thin(self._room)
+            self._opened.clear()
             self._elsewhere = self._weigh_others()
 
     def state_dict(self) -> State:
-        numbers = sorted(self._memories)
         return {
             "next": self._next,
             "active": self.active.id,
             "room": self._room,
             "experts": [expert.state_dict() for expert in self.awake],
             "shelf": self.shelf.state(),
-            "memories": join([self._memories[number] for number in numbers]),
+            "memories": self._memories.state(self.shelf.ids.tolist()),
         }
 
     def load_state_dict(self, state: State) -> None:
         self._opened.clear()
         self._room = state.get("room", self._settings.pruner.memory)  # format 1 has none
         self._awake = {kept["id"]: self._restored(kept) for kept in state["experts"]}
-        self._memories, self.shelf = {}, self._shelf_of([])
+        self._memories, self.shelf = Memories(), self._shelf_of([])
         if "shelf" in state:
-            team = self.plan.team if len(state["shelf"]["ids"]) else Team()
-            self.shelf = Shelf(_owned(state["shelf"]), self._frame, team)
-            memories = split(state["memories"], self._room)
-            numbers = (int(number) for number in self.shelf.ids)
-            self._memories = dict(zip(numbers, memories, strict=True))
+            self._restock(state)
         self._next = state["next"]
         self.active, self._elsewhere = self._awake[state["active"]], None
 
-    def _candidate(self, number: int) -> Known:
+    def _candidate(self, number: int, live: int) -> Known:
         if number in self._awake:
+            self._awake[number].network.grow(live)
             return self._awake[number]
         return Sleeper(self.shelf, number, self._settings.detector.fresh())
 
@@ -171,26 +171,15 @@ class ExpertPool:
         best = np.argsort(-values, kind="stable")[: self._settings.shortlist]
         return [others[place] for place in sorted(best.tolist())]
 
-    def _widen(self, numbers: Sequence[int], live: int) -> None:
-        """Give networks an output for every live slot, as one that learns would get it."""
-        changed = []
-        for number in numbers:
-            if number in self._awake:
-                self._awake[number].network.grow(live)
-            elif self.shelf.layout(self.shelf.row(number)).slots < live:
-                expert = self.open(number)
-                expert.network.grow(live)
-                changed.append(pack(expert))
-        if changed:
-            self._restock(changed)
-
-    def _restock(self, changed: Sequence[Record]) -> None:
-        """Make the shelf anew, of the experts that belong there and these in their present form."""
-        new = {record.id for record in changed}
-        stay = [number for number in self._memories if number in self.shelf and number not in new]
-        self.shelf = self._shelf_of([*self.shelf.records(stay), *changed])
-        self._opened.clear()
-        self._elsewhere = None
+    def _restock(self, state: State) -> None:
+        """Take the shelf from a saved state, or refuse it; as it never changes, it is shared."""
+        check_shelf(state["shelf"])
+        team = self.plan.team if len(state["shelf"]["ids"]) else Team()
+        self.shelf = Shelf(state["shelf"], self._frame, team)
+        twice = self._awake.keys() & set(self.shelf.ids.tolist())
+        if twice:
+            raise ValueError(f"experts {sorted(twice)} are both awake and packed")
+        self._memories = Memories.restore(state["memories"], self.shelf.ids)
 
     def _shelf_of(self, records: Sequence[Record]) -> Shelf:
         return Shelf.of(records, self._frame, self.plan.team if records else Team())
@@ -206,8 +195,7 @@ class ExpertPool:
         return expert
 
     def _weigh_others(self) -> int:
-        own = self.active.memory
-        return sum(memory.nbytes() for memory in self.memories if memory is not own)
+        return self.samples()[0] - self.active.memory.nbytes()
 
 
 class Roster(Sequence[Expert]):
@@ -231,8 +219,3 @@ class Roster(Sequence[Expert]):
         if isinstance(place, slice):
             return [self._pool.open(number) for number in self._ids[place]]
         return self._pool.open(self._ids[place])
-
-
-def _owned(state: State) -> State:
-    """Return a state whose tensors no other holds."""
-    return {k: v.clone() if isinstance(v, Tensor) else v for k, v in state.items()}

@@ -6,6 +6,7 @@ from itertools import groupby
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from tame.core.expert import Expert
 from tame.core.network import Blueprint
@@ -35,9 +36,9 @@ class Sleeper:
         return self._fresh
 
     @property
-    def slots(self) -> int:
-        """How many outputs its network has."""
-        return self.shelf.layout(self.row).slots
+    def kind(self) -> int:
+        """A number that it has in common with those it can be run with."""
+        return self.shelf.kind(self.row)
 
 
 Known = Expert | Sleeper
@@ -47,7 +48,8 @@ class Readings:
     """One reading for each candidate; a matcher that stops early pays for no more than it read.
 
     Networks that are small, and of one architecture, read the batch in one batched call where
-    that is faster (see `engine.together`); others one after another.
+    that is faster (see `engine.together`); others one after another. A packed expert is not
+    changed: an output it has no slot for yet reads as 0.
     """
 
     def __init__(self, candidates: Sequence[Known], lesson: Lesson, plan: Blueprint) -> None:
@@ -99,7 +101,8 @@ class Readings:
 
     def _read(self, outputs: Tensor) -> list[Reading]:
         lesson, form = self._lesson, self._plan.training.output
-        live = outputs[..., : lesson.live].to(lesson.ready.dtype)
+        missing = max(0, lesson.live - outputs.shape[-1])
+        live = F.pad(outputs[..., : lesson.live], (0, missing)).to(lesson.ready.dtype)
         target = lesson.target.expand(len(live), -1)
         losses = sample_losses(live.flatten(0, 1), target.flatten(), form)
         return [read(row) for row in losses.view(len(live), -1).cpu()]
@@ -117,4 +120,4 @@ class Readings:
 def _kind(candidate: Known) -> tuple[bool, int]:
     if isinstance(candidate, Expert):
         return False, candidate.network.slots
-    return True, candidate.slots
+    return True, candidate.kind

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -148,8 +149,8 @@ class RoutedModel(nn.Module):
         packed = shelf
 
         def kind(position: int) -> Hashable:
-            row = self._homes[position][1]
-            return None if row < 0 else packed.layout(row).slots
+            row = int(self._homes[position, 1])
+            return None if row < 0 else packed.kind(row)
 
         return grouped(chosen, chunk, kind, packed.team.pays)
 
@@ -158,14 +159,14 @@ class RoutedModel(nn.Module):
         positions = group.positions
         if len(positions) == 1:
             return self.consult(positions[0], ready).unsqueeze(0)
-        shelf, rows = self.experts[-1], [self._homes[position][1] for position in positions]
+        shelf, rows = self.experts[-1], self._homes[positions, 1].tolist()
         assert isinstance(shelf, Shelf)  # noqa: S101 (no others are grouped)
         each = ready.unflatten(0, tuple(group.rows.shape))
         outputs = shelf.ask_together(rows, each, shared=False)
         return self._score(outputs, self.seen[positions].unsqueeze(1))
 
     def _outputs(self, position: int, ready: Tensor) -> Tensor:
-        place, row = self._homes[position]
+        place, row = self._homes[position].tolist()
         home = self.experts[place]
         outputs: Tensor = home.ask(row, ready) if isinstance(home, Shelf) else home(ready)
         return outputs
@@ -178,14 +179,13 @@ class RoutedModel(nn.Module):
         return scores.log_softmax(-1)
 
 
-def _homes(owners: Sequence[int], experts: Sequence[nn.Module]) -> list[tuple[int, int]]:
+def _homes(owners: Sequence[int], experts: Sequence[nn.Module]) -> np.ndarray:
     """Return the place among the experts of each owner, and its row if that is a shelf (-1)."""
     shelf = experts[-1] if experts and isinstance(experts[-1], Shelf) else None
-    homes, place = [], 0
-    for owner in owners:
-        if shelf is not None and owner in shelf:
-            homes.append((len(experts) - 1, shelf.row(owner)))
-        else:
-            homes.append((place, -1))
-            place += 1
+    packed = np.isin(owners, [] if shelf is None else shelf.ids)
+    homes = np.full((len(owners), 2), -1)
+    homes[~packed, 0] = np.arange(int((~packed).sum()))
+    if shelf is not None:
+        homes[packed, 0] = len(experts) - 1
+        homes[packed, 1] = np.searchsorted(shelf.ids, np.asarray(owners)[packed])
     return homes

@@ -1,15 +1,15 @@
 """Settled experts, packed: what is left of their weights in two tensors for all of them."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tame.core.gaps import from_gaps
+from tame.core.gaps import NARROW, WIDE, from_gaps
 from tame.core.layout import Layout
 from tame.core.terse import decode
 from tame.engine.together import Team, run_alone, run_together
@@ -18,10 +18,11 @@ from tame.types import State
 OPEN_BYTES = 2**24
 OPEN_LEAST = 8
 Build = Callable[[int], nn.Module]
+Kind = TypeVar("Kind", bound=Hashable)
 
 
 class Record(NamedTuple):
-    """One packed expert: the weights kept, the gaps between them, and everything else as bytes.
+    """One packed expert: the weights kept, the gaps between them and all else as bytes.
 
     `nonzero` counts its parameters that are not zero, `kept` the places inside its masks.
     """
@@ -39,7 +40,7 @@ class Record(NamedTuple):
 class Shelf(nn.Module):
     """Any number of packed experts, oldest first; it never changes, others are made from it.
 
-    A weight costs its own bytes and two for its place. `values` and `gaps` hold them for all
+    A weight costs its own bytes and one or two for its place. `values` and `gaps` hold them for all
     experts, one after another; `rest` holds steps, label counts and detectors. An opened expert's
     weights stay open in a cache of sixteen MiB, or of eight experts if they are larger.
     """
@@ -55,9 +56,9 @@ class Shelf(nn.Module):
         self.layouts = [Layout.restore(layout) for layout in state["layouts"]]
         self.forms: list[str] = list(state["forms"])
         self._rest: np.ndarray = state["rest"].cpu().numpy()
-        self._frames = [build(layout.slots).eval() for layout in self.layouts]
+        self._frames = [layout.fitting(build(layout.slots).eval()) for layout in self.layouts]
         self._sizes = [sum(p.numel() for p in frame.parameters()) for frame in self._frames]
-        self._ends: np.ndarray = np.cumsum(self._table[:, :3], axis=0)
+        self._ends: np.ndarray = np.cumsum(self._table[:, :3], axis=0, dtype=np.int64)
         self._open: OrderedDict[int, dict[str, Tensor]] = OrderedDict()
         self._source: tuple[Tensor, int] | None = None
         self.register_buffer("values", state["values"])
@@ -67,22 +68,21 @@ class Shelf(nn.Module):
     def of(cls, records: Sequence[Record], build: Build, team: Team) -> Self:
         """Return a shelf of these experts."""
         records = sorted(records, key=lambda record: record.id)
-        layouts = list(dict.fromkeys(record.layout for record in records))
-        forms = list(dict.fromkeys(record.form for record in records))
-        kinds = [(layouts.index(record.layout), forms.index(record.form)) for record in records]
+        layouts = _numbered(record.layout for record in records)
+        forms = _numbered(record.form for record in records)
         rows = [
-            (len(r.values), len(r.gaps), len(r.rest), *kind, r.nonzero, r.kept)
-            for r, kind in zip(records, kinds, strict=True)
+            (*map(len, r[2:4]), len(r.rest), layouts[r.layout], forms[r.form], r.nonzero, r.kept)
+            for r in records
         ]
         rest = np.frombuffer(b"".join(record.rest for record in records), np.uint8)
         state = {
             "ids": torch.tensor([record.id for record in records], dtype=torch.int64),
-            "table": torch.tensor(rows, dtype=torch.int64).view(-1, 7),
+            "table": torch.tensor(rows, dtype=torch.int32).view(-1, 7),
             "layouts": [layout.state() for layout in layouts],
-            "forms": forms,
+            "forms": list(forms),
             "rest": torch.from_numpy(rest.copy()),
             "values": _joined([record.values for record in records], torch.float32),
-            "gaps": _joined([record.gaps for record in records], torch.int16),
+            "gaps": _joined([record.gaps for record in records], torch.uint8),
         }
         return cls(state, build, team)
 
@@ -111,13 +111,30 @@ class Shelf(nn.Module):
             "gaps": self.gaps,
         }
 
-    def records(self, numbers: Sequence[int]) -> list[Record]:
-        """Return some of its experts."""
-        return [self._record(self.row(number)) for number in numbers]
+    def records(self) -> list[Record]:
+        """Return its experts one by one, not to be changed."""
+        return [self._record(row) for row in range(len(self))]
+
+    def without(self, number: int) -> Self:
+        """Return a shelf of all the others."""
+        row, state = self.row(number), self.state()
+        for column, name in enumerate(("values", "gaps", "rest")):
+            begin, end = self._span(row, column)
+            state[name] = torch.cat([state[name][:begin], state[name][end:]])
+        for name in ("ids", "table"):
+            state[name] = torch.cat([state[name][:row], state[name][row + 1 :]])
+        frames = {
+            layout.slots: frame for layout, frame in zip(self.layouts, self._frames, strict=True)
+        }
+        return type(self)(state, frames.__getitem__, self.team)
+
+    def kind(self, row: int) -> int:
+        """Return a number that experts of one layout have in common."""
+        return int(self._table[row, 3])
 
     def layout(self, row: int) -> Layout:
         """Return the layout of one expert's network."""
-        return self.layouts[int(self._table[row, 3])]
+        return self.layouts[self.kind(row)]
 
     def rest(self, row: int) -> Any:
         """Return what an expert has besides its weights."""
@@ -127,10 +144,12 @@ class Shelf(nn.Module):
     @cached_property
     def taught(self) -> np.ndarray:
         """Which slots each expert has been taught, a row each."""
-        counts = [self.rest(row)["counts"] for row in range(len(self))]
-        taught = np.zeros((len(self), max((kept["length"] for kept in counts), default=0)), bool)
-        for row, kept in enumerate(counts):
-            taught[row, kept["slots"]] = True
+        taught = np.zeros((len(self), 0), bool)
+        for row in range(len(self)):
+            counts = self.rest(row)["counts"]
+            if counts["length"] > taught.shape[1]:
+                taught = np.pad(taught, ((0, 0), (0, counts["length"] - taught.shape[1])))
+            taught[row, counts["slots"]] = True
         return taught
 
     def counts(self, row: int) -> tuple[int, int, int]:
@@ -141,26 +160,22 @@ class Shelf(nn.Module):
 
     def places(self, row: int) -> int:
         """Return how many parameters an expert's network has, zeros included."""
-        return self._sizes[int(self._table[row, 3])]
+        return self._sizes[self.kind(row)]
 
     def dense(self, rows: Sequence[int]) -> Tensor:
         """Return the weights of experts of one layout, a row each, zeros included."""
         size = self.layout(rows[0]).size
-        spans = [(self._span(row, 0), self._span(row, 1)) for row in rows]
-        values = torch.cat([self.values[begin:end] for (begin, end), _ in spans])
-        gaps = torch.cat([self.gaps[begin:end] for _, (begin, end) in spans])
-        lengths = torch.tensor([end - begin for _, (begin, end) in spans], device=gaps.device)
-        owner, place = from_gaps(gaps, lengths, len(values))
+        spans = [self._span(row, 0) for row in rows]
+        values = torch.cat([self.values[begin:end] for begin, end in spans])
+        owner, place = self._places(rows, len(values))
         dense = values.new_zeros(len(rows) * size)
         dense[owner * size + place] = values
         return dense.view(len(rows), size)
 
     def kept(self, row: int) -> Tensor:
         """Say which places of an expert's row are kept."""
-        begin, end = self._span(row, 1)
-        count = self._span(row, 0)
-        lengths = torch.tensor([end - begin], device=self.gaps.device)
-        _, place = from_gaps(self.gaps[begin:end], lengths, count[1] - count[0])
+        begin, end = self._span(row, 0)
+        _, place = self._places([row], end - begin)
         kept = torch.zeros(self.layout(row).size, dtype=torch.bool, device=self.gaps.device)
         kept[place] = True
         return kept
@@ -201,7 +216,15 @@ class Shelf(nn.Module):
     def frame(self, row: int) -> nn.Module:
         """Return a network of the expert's form, to be run with weights in place of its own."""
         self._check_source()
-        return self._frames[int(self._table[row, 3])]
+        return self._frames[self.kind(row)]
+
+    def _places(self, rows: Sequence[int], total: int) -> tuple[Tensor, Tensor]:
+        """Return the row and the place of all weights of experts of one layout."""
+        width = WIDE if self.layout(rows[0]).wide else NARROW
+        spans = [self._span(row, 1) for row in rows]
+        gaps = torch.cat([self.gaps[begin:end] for begin, end in spans]).view(width)
+        lengths = [(end - begin) // width.itemsize for begin, end in spans]
+        return from_gaps(gaps, torch.tensor(lengths, device=gaps.device), total)
 
     def _span(self, row: int, column: int) -> tuple[int, int]:
         end = int(self._ends[row, column])
@@ -222,6 +245,11 @@ class Shelf(nn.Module):
             self._source = (self.values, version)
             for frame in self._frames:
                 frame.to(self.values.device, self.values.dtype)
+
+
+def _numbered(kinds: Iterable[Kind]) -> dict[Kind, int]:
+    """Give each different kind a number, in order of first sight."""
+    return {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
 
 
 def _joined(parts: Sequence[Tensor], dtype: torch.dtype) -> Tensor:

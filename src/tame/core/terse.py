@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-NUMBERS = {"f": "<f8", "i": "<i8"}
-WIDTH = 8
-LIMIT = 2**63
+NUMBERS = {"f": "<f8", "i": "<i8", "w": "<i4"}
+WIDTH = {"f": 8, "i": 8, "w": 4}
+LIMITS = {"w": 2**31, "i": 2**63}
 
 
 def encode(state: Any) -> tuple[str, bytes]:
     """Return a state's form as text, and its numbers.
 
     >>> encode({"losses": [0.5, 1.0], "seen": 3})[0]
-    '{"losses":["f",2],"seen":"i"}'
+    '{"losses":["f",2],"seen":"w"}'
     """
     pieces: list[bytes] = []
     form = _describe(state, pieces)
@@ -57,7 +57,8 @@ def _describe(value: Any, pieces: list[bytes]) -> Any:
 
 
 def _describe_list(values: list[Any], pieces: list[bytes]) -> list[Any]:
-    kinds = {_kind(value) for value in values} or {"i"}
+    kinds = {_kind(value) for value in values} or {"w"}
+    kinds = {"i"} if kinds == {"w", "i"} else kinds
     kind = kinds.pop() if len(kinds) == 1 else ""
     if not kind:
         return ["l", [_describe(value, pieces) for value in values]]
@@ -69,8 +70,10 @@ def _kind(value: Any) -> str:
     """Return the letter of a number that fits in 64 bits; nothing for anything else."""
     if isinstance(value, float):
         return "f"
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return "i" if whole and -LIMIT <= value < LIMIT else ""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return ""
+    fits = (kind for kind, limit in LIMITS.items() if -limit <= value < limit)
+    return next(fits, "")
 
 
 def _restore(form: Any, data: bytes, begin: int) -> tuple[Any, int]:
@@ -80,7 +83,7 @@ def _restore(form: Any, data: bytes, begin: int) -> tuple[Any, int]:
             found[key], begin = _restore(part, data, begin)
         return found, begin
     if isinstance(form, str):
-        return _read(form, data, begin, 1)[0], begin + WIDTH
+        return _read(form, data, begin, 1)[0], begin + WIDTH[form]
     return _restore_list(form, data, begin)
 
 
@@ -96,7 +99,7 @@ def _restore_list(form: list[Any], data: bytes, begin: int) -> tuple[Any, int]:
             value, begin = _restore(part, data, begin)
             found.append(value)
         return found, begin
-    return _read(kind, data, begin, about), begin + about * WIDTH
+    return _read(kind, data, begin, about), begin + about * WIDTH[kind]
 
 
 def _read(kind: str, data: bytes, begin: int, count: int) -> list[Any]:
