@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from small import small_experiment
+from small import SHORTER, small_experiment
 from torch import nn
 
 from tame import TAME, Batch, Inputs, Settings, TameError, join, load
 from tame.bench.run import Unwatched, start
 from tame.core.augment import Affine
-from tame.engine.world import World
+from tame.engine.world import SECONDS, TIMEOUT, World
 
-BATCHES = 100
+PATIENCE = 1.0
 SIZES = (12, 7, 2, 1, 9, 3, 700)
 
 
@@ -103,8 +103,7 @@ def astray(world: World, folder: Path) -> dict[str, Any]:  # noqa: ARG001 (leave
 
 def run(world: World, folder: Path) -> dict[str, Any]:
     """Run a short experiment, every rank with a folder of its own, so that writing would show."""
-    short = small_experiment("stream.passes=3")
-    result = start(short, folder / f"run-{world.rank}", Unwatched())
+    result = start(small_experiment(*SHORTER), folder / f"run-{world.rank}", Unwatched())
     return {"result": result}
 
 
@@ -112,7 +111,7 @@ def late(world: World, folder: Path) -> dict[str, Any]:  # noqa: ARG001 (leaves 
     """Let the second rank keep the first waiting."""
     learner, began = TAME(net="mlp"), time.monotonic()
     if world.rank == 1:
-        time.sleep(6)
+        time.sleep(2 * PATIENCE)
         return {}
     try:
         learner.observe(Batch(torch.eye(4), torch.arange(4)))
@@ -142,6 +141,7 @@ def main() -> None:
     folder = Path(sys.argv[2])
     for name in sys.argv[1].split(","):
         torch.set_default_dtype(torch.float32)
+        os.environ[TIMEOUT] = str(PATIENCE if name == "late" else SECONDS)
         with join() as world:
             told = SCENES[name](world, folder)
         (folder / f"{name}-{world.rank}.json").write_text(json.dumps(told))
