@@ -28,8 +28,9 @@ def run(  # noqa: PLR0913 (one argument an option)
 ) -> None:
     """Learn from a stream, consolidate, evaluate, and draw what happened.
 
-    With no preset: five pairs of digits from the embedded images. Started by torchrun, its
-    processes do one run together.
+    With no preset: five pairs of digits from the embedded images. Started by torchrun (torchrun
+    --nproc-per-node 2 -m tame run ...), its processes do one run together; with --set
+    workers=processes or workers=ray, others prune the experts (docs/parallel.md).
     """
     from tame.bench.experiment import changes_from, resolve
     from tame.bench.run import StopRequestedError, start
