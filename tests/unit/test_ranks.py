@@ -89,6 +89,12 @@ def test_every_row_has_one_rank_or_all(size, count):
     assert shares == [World(0, size).share(count, rank) for rank in range(size)]
 
 
+def test_one_rank_that_says_so_is_enough():
+    assert together(lambda world: world.anyone(world.rank == 1)) == [True] * RANKS
+    assert together(lambda world: world.anyone(world.rank == 7)) == [False] * RANKS
+    assert World().anyone(True)  # noqa: FBT003 (it is the message)
+
+
 @pytest.mark.parametrize("sizes", [(0, 0, 0), (3, 0, 1000), (5, 5, 5)])
 def test_messages_of_any_length_arrive_whole(sizes):
     sent = [bytes(range(256))[: size % 256] * (1 + size // 256) for size in sizes]

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import active_children
 from typing import Any, ClassVar
 
 import pytest
@@ -19,7 +20,7 @@ from tame.checks.failure import difference
 from tame.checks.material import world
 from tame.config import assignment
 from tame.engine.cluster import Ray
-from tame.engine.processes import Processes, flow
+from tame.engine.processes import Outcomes, Processes, flow
 from tame.errors import ConfigError, WorldError
 from tame.nets import resolve
 
@@ -40,9 +41,7 @@ class Backwards:
 
     def check(self) -> None: ...
 
-    def each(
-        self, work: Callable[[bytes], bytes], loads: Iterable[bytes]
-    ) -> Iterator[tuple[int, bytes]]:
+    def each(self, work: Callable[[bytes], bytes], loads: Iterable[bytes]) -> Outcomes:
         given = list(loads)
         self.sizes.append(len(given))
         for number in reversed(range(len(given))):
@@ -121,6 +120,19 @@ def test_a_worker_that_dies_is_an_error():
     learner = taught(Processes(count=1), pruner=pruner)
     with pytest.raises(WorldError, match="a worker process has died"):
         learner.consolidate()
+
+
+def test_whoever_loses_patience_does_not_wait_for_workers():
+    before = set(active_children())
+
+    def impatient(what: str, done: int, total: int) -> None:  # noqa: ARG001 (progress's)
+        if what.startswith("pruning 3") and done == 1:
+            raise KeyboardInterrupt
+
+    learner = taught(Processes(count=2))
+    with pytest.raises(KeyboardInterrupt):
+        learner.consolidate(impatient)
+    assert set(active_children()) <= before
 
 
 def test_a_net_that_cannot_be_sent_is_named():

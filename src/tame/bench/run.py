@@ -111,7 +111,7 @@ class Run:
                 self.position.step += 1
                 log.add(seen)
                 self.watcher.step(seen)
-                if self.world.told(self.watcher.stop_asked()):
+                if self.world.anyone(self.watcher.stop_asked()):
                     self._checkpoint(log)
                     raise StopRequestedError(
                         f"stopped after batch {self.position.step} of {len(stream)}"

@@ -3,7 +3,8 @@
 What becomes of an expert depends on that expert alone, so it does not matter who prunes it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -15,6 +16,7 @@ from tame.core.expert import Expert
 from tame.core.intake import Intake
 from tame.core.network import Blueprint
 from tame.core.settings import Settings
+from tame.engine.processes import Outcomes
 from tame.types import NetMaker, Progress, State, silent
 
 MANY = 2
@@ -32,10 +34,11 @@ class Workers(Protocol):
         """Refuse, by name, what is missing on this machine."""
         ...
 
-    def each(
-        self, work: Callable[[bytes], bytes], loads: Iterable[bytes]
-    ) -> Iterator[tuple[int, bytes]]:
-        """Yield the number of each load and what became of it, whichever is done first."""
+    def each(self, work: Callable[[bytes], bytes], loads: Iterable[bytes]) -> Outcomes:
+        """Yield the number of each load and what became of it, whichever is done first.
+
+        Closed early, they stop at once.
+        """
         ...
 
 
@@ -66,12 +69,13 @@ def prune_experts(
     work = partial(prune_load, _order(due[0].network.plan, settings, workers.device))
     attempts = {}
     progress(f"pruning {len(due)} experts", 0, len(due))
-    for number, outcome in workers.each(work, loads):
-        expert = due[number]
-        state = unpack(outcome, "a pruned expert", expert.network.plan.device)[1]
-        expert.restore_compact(state["compact"])
-        attempts[expert.id] = state["attempts"]
-        progress(f"pruning {len(due)} experts", len(attempts), len(due))
+    with closing(workers.each(work, loads)) as outcomes:
+        for number, outcome in outcomes:
+            expert = due[number]
+            state = unpack(outcome, "a pruned expert", expert.network.plan.device)[1]
+            expert.restore_compact(state["compact"])
+            attempts[expert.id] = state["attempts"]
+            progress(f"pruning {len(due)} experts", len(attempts), len(due))
     return dict(sorted(attempts.items()))
 
 

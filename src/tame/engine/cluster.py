@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tame.engine.processes import Work, flow
+from tame.engine.processes import Outcomes, Work, flow
 from tame.errors import ConfigError, WorldError
 
 LEAST = 16  # under way at least, so that a cluster that grows on demand sees the demand
@@ -41,7 +41,7 @@ class Ray:
         """Make sure that Ray is installed."""
         _library()
 
-    def each(self, work: Work, loads: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    def each(self, work: Work, loads: Iterable[bytes]) -> Outcomes:
         """Yield the number of each load and what became of it, whichever is done first."""
         ray = _library()
         with _connected(ray, self.address):

@@ -2,11 +2,11 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.reduction import ForkingPickler
 from threading import Thread
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from tame.errors import ConfigError, WorldError
 
 Work = Callable[[bytes], bytes]
+Outcomes = Generator[tuple[int, bytes], None, None]
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,11 @@ class Processes:
     def check(self) -> None:
         """Make sure that everything it needs is there: it needs nothing."""
 
-    def each(self, work: Work, loads: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    def each(self, work: Work, loads: Iterable[bytes]) -> Outcomes:
         """Yield the number of each load and what became of it, whichever is done first."""
         _check_sendable(work)
         count = self.count or len(os.sched_getaffinity(0))
+        others = set(active_children())
         with ProcessPoolExecutor(count, get_context("spawn"), _enter) as pool:
             try:
                 yield from flow(loads, lambda load: pool.submit(work, load), _first_done, count)
@@ -50,8 +52,10 @@ class Processes:
                     "a worker process has died, killed or out of memory; in a script of your own, "
                     "what it does must stand under: if __name__ == '__main__'"
                 ) from error
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+            except BaseException:  # Ctrl-C, say: nobody waits for what is under way
+                for child in set(active_children()) - others:
+                    child.terminate()
+                raise
 
 
 def flow(
@@ -59,7 +63,7 @@ def flow(
     start: Callable[[bytes], Any],
     first_done: Callable[[list[Any]], tuple[Any, bytes]],
     most: int,
-) -> Iterator[tuple[int, bytes]]:
+) -> Outcomes:
     """Yield number and outcome of each load, with so many under way and no more in memory."""
     numbers: dict[Any, int] = {}
     for number, load in enumerate(loads):

@@ -81,9 +81,9 @@ class World:
         self._talk(lambda talk: talk.all_reduce(values, group=group))
         return values
 
-    def told(self, flag: bool) -> bool:  # noqa: FBT001 (it is the message)
-        """Return what the first rank says."""
-        return bool(self.as_first(torch.tensor([int(flag)])))
+    def anyone(self, flag: bool) -> bool:  # noqa: FBT001 (it is the message)
+        """Return on all ranks whether one of them says so."""
+        return flag if self.size == 1 else bool(self.add_up(torch.tensor([int(flag)])))
 
     def as_first(self, values: Tensor) -> Tensor:
         """Replace values on the host by those the first rank has, and return them."""
