@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def alone(tmp_path_factory):
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     folder = tmp_path_factory.mktemp("both")
-    scenes = "digits,norms,dropout,astray,run,late,gone"
+    scenes = "digits,norms,dropout,astray,late,run,gone"  # late after one that ends in step
     code, said = finish(start(*TORCHRUN, SCENES, scenes, str(folder)))
     assert code == 0, said
     return folder
@@ -146,14 +147,14 @@ def test_a_whole_run_has_the_same_shifts_and_samples(alone, both):
 def test_a_rank_that_is_late_is_named(both):
     found = told(both, "late", 0)
     assert found["told"].startswith("rank 0 of 2 lost the others")
-    assert "waiting for more than 1 seconds (TAME_TIMEOUT)" in found["told"]
-    assert found["waited"] > 0.5
+    assert "waiting for more than 5 seconds (TAME_TIMEOUT)" in found["told"]
 
 
 def test_a_rank_that_is_gone_is_an_error_not_a_wait(both):
     assert not (both / "gone-1.json").exists()
     found = told(both, "gone", 0)
     assert found["told"].startswith("rank 0 of 2 lost the others: one has failed or left")
+    assert ".cc" not in found["told"]
 
 
 def test_interrupted_and_resumed_equals_never_stopped(both, tmp_path):
@@ -165,7 +166,8 @@ def test_interrupted_and_resumed_equals_never_stopped(both, tmp_path):
     process.send_signal(signal.SIGINT)
     code, said = finish(process)
     assert code != 0
-    assert said.count("; nothing is lost") == 1, said
+    assert len(re.findall(r"^stopped .*; nothing is lost$", said, flags=re.MULTILINE)) == 1, said
+    assert "go on with: torchrun --nproc-per-node 2 -m tame run --out" in said
     assert not (tmp_path / "run" / "result.json").exists()
     before = (tmp_path / "run" / "events.jsonl").read_bytes()
     code, said = finish(start(*command, "--resume"))

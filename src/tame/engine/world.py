@@ -6,6 +6,7 @@ or late is a `WorldError` on the others.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +24,7 @@ from tame.errors import WorldError
 
 TIMEOUT = "TAME_TIMEOUT"
 SECONDS = 1800.0
+PLACE = re.compile(r"^\[[^\]]*\]\s*")  # in torch's sources, before its message
 MEETING = ("MASTER_ADDR", "MASTER_PORT", "RANK")
 
 
@@ -130,7 +132,7 @@ class World:
             raise WorldError(
                 f"rank {self.rank} of {self.size} lost the others: one has failed or left, or kept "
                 f"it waiting for more than {self.patience:g} seconds ({TIMEOUT}): "
-                f"{str(error).split('. ')[0]}"
+                f"{PLACE.sub('', str(error)).split('. ')[0]}"
             ) from error
 
 
@@ -153,6 +155,11 @@ def rank() -> int:
     return _whole("RANK")
 
 
+def ranks() -> int:
+    """Return how many processes torchrun has started; 1 without torchrun."""
+    return _whole("WORLD_SIZE", 1)
+
+
 @contextmanager
 def join(device: str = "cpu") -> Iterator[World]:
     """Take part in the world torchrun has started; without torchrun, be alone.
@@ -164,7 +171,7 @@ def join(device: str = "cpu") -> Iterator[World]:
     ...     world.size, world.first
     (1, True)
     """
-    size = _whole("WORLD_SIZE", 1)
+    size = ranks()
     if size == 1 or current().size > 1:
         yield current()
         return
