@@ -142,3 +142,10 @@ AUGMENTS = Registry(
         "crop": Entry("tame.core.augment:Crop", "random crop of the padded image, flip, rotation"),
     },
 )
+WORKERS = Registry(
+    "worker",
+    {
+        "processes": Entry("tame.engine.processes:Processes", "processes of this machine"),
+        "ray": Entry("tame.engine.cluster:Ray", "a Ray cluster, or a local one: tame[ray]"),
+    },
+)

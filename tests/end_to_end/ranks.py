@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from small import small_experiment
+from small import SHORTER, small_experiment
 from torch import nn
 
 from tame import TAME, Batch, Inputs, Settings, TameError, join, load
 from tame.bench.run import Unwatched, start
 from tame.core.augment import Affine
-from tame.engine.world import World
+from tame.engine.world import SECONDS, TIMEOUT, World
 
-BATCHES = 100
+PATIENCE = 5.0
 SIZES = (12, 7, 2, 1, 9, 3, 700)
 
 
@@ -103,34 +103,35 @@ def astray(world: World, folder: Path) -> dict[str, Any]:  # noqa: ARG001 (leave
 
 def run(world: World, folder: Path) -> dict[str, Any]:
     """Run a short experiment, every rank with a folder of its own, so that writing would show."""
-    short = small_experiment("stream.passes=3")
-    result = start(short, folder / f"run-{world.rank}", Unwatched())
+    result = start(small_experiment(*SHORTER), folder / f"run-{world.rank}", Unwatched())
     return {"result": result}
 
 
-def late(world: World, folder: Path) -> dict[str, Any]:  # noqa: ARG001 (leaves nothing)
-    """Let the second rank keep the first waiting."""
-    learner, began = TAME(net="mlp"), time.monotonic()
-    if world.rank == 1:
-        time.sleep(6)
-        return {}
+def late(world: World, folder: Path) -> dict[str, Any]:
+    """Let the second rank keep the first waiting until it complains."""
+    learner, complaint = TAME(net="mlp"), folder / "late.txt"
+    while world.rank == 1 and not complaint.exists():
+        time.sleep(0.1)
     try:
-        learner.observe(Batch(torch.eye(4), torch.arange(4)))
+        if world.rank == 0:
+            learner.observe(Batch(torch.eye(4), torch.arange(4)))
     except TameError as error:
-        return {"told": str(error), "waited": time.monotonic() - began}
+        return {"told": str(error)}
+    finally:
+        complaint.touch()
     return {}
 
 
 def gone(world: World, folder: Path) -> dict[str, Any]:  # noqa: ARG001 (leaves nothing)
     """Let the second rank leave in the middle."""
-    learner, began = TAME(net="mlp"), time.monotonic()
+    learner = TAME(net="mlp")
     learner.observe(Batch(torch.eye(4), torch.arange(4)))
     if world.rank == 1:
         os._exit(0)
     try:
         learner.observe(Batch(torch.eye(4), torch.arange(4)))
     except TameError as error:
-        return {"told": str(error), "waited": time.monotonic() - began}
+        return {"told": str(error)}
     return {}
 
 
@@ -142,6 +143,7 @@ def main() -> None:
     folder = Path(sys.argv[2])
     for name in sys.argv[1].split(","):
         torch.set_default_dtype(torch.float32)
+        os.environ[TIMEOUT] = str(PATIENCE if name == "late" else SECONDS)
         with join() as world:
             told = SCENES[name](world, folder)
         (folder / f"{name}-{world.rank}.json").write_text(json.dumps(told))

@@ -111,7 +111,7 @@ class Run:
                 self.position.step += 1
                 log.add(seen)
                 self.watcher.step(seen)
-                if self.world.told(self.watcher.stop_asked()):
+                if self.world.anyone(self.watcher.stop_asked()):
                     self._checkpoint(log)
                     raise StopRequestedError(
                         f"stopped after batch {self.position.step} of {len(stream)}"
@@ -254,9 +254,12 @@ def read_experiment(folder: RunFolder) -> Experiment:
 
 
 def prepare(experiment: Experiment) -> None:
-    """Ask torch for what the experiment needs of it."""
+    """Make sure that what the experiment needs is there, and ask torch for its part."""
     if experiment.device.startswith("cuda") and not torch.cuda.is_available():
         raise RunError(f"device {experiment.device} asked for, but this torch sees no GPU")
+    workers = getattr(experiment.settings, "workers", None)
+    if workers is not None:
+        workers.check()
     if experiment.run.threads:
         torch.set_num_threads(experiment.run.threads)
     if experiment.deterministic:

@@ -18,6 +18,7 @@ KINDS = {
     "pruners": registry.PRUNERS,
     "decisions": registry.DECISIONS,
     "augments": registry.AUGMENTS,
+    "workers": registry.WORKERS,
 }
 
 

@@ -28,8 +28,9 @@ def run(  # noqa: PLR0913 (one argument an option)
 ) -> None:
     """Learn from a stream, consolidate, evaluate, and draw what happened.
 
-    With no preset: five pairs of digits from the embedded images. Started by torchrun, its
-    processes do one run together.
+    With no preset: five pairs of digits from the embedded images. Started by torchrun (torchrun
+    --nproc-per-node 2 -m tame run ...), its processes do one run together; with --set
+    workers=processes or workers=ray, others prune the experts (docs/parallel.md).
     """
     from tame.bench.experiment import changes_from, resolve
     from tame.bench.run import StopRequestedError, start
@@ -52,8 +53,8 @@ def run(  # noqa: PLR0913 (one argument an option)
                 result = start(experiment, folder, view, overwrite=overwrite)
     except (StopRequestedError, KeyboardInterrupt) as stop:
         if leads:
-            typer.echo(f"{stop or 'stopped while consolidating'}; nothing is lost")
-            typer.echo(f"go on with: tame run --out {folder} --resume")
+            typer.echo(f"{str(stop) or 'stopped while consolidating'}; nothing is lost")
+            typer.echo(f"go on with: {_command()} run --out {folder} --resume")
         raise typer.Exit(130) from stop
     if leads:
         _show(result, folder)
@@ -68,6 +69,12 @@ def _view() -> "tuple[LiveView, bool]":
 
     leads = rank() == 0
     return LiveView(Console(quiet=not leads)), leads
+
+
+def _command() -> str:
+    from tame.engine.world import ranks
+
+    return "tame" if ranks() == 1 else f"torchrun --nproc-per-node {ranks()} -m tame"
 
 
 def _show(result: dict[str, Any], folder: Path) -> None:

@@ -34,7 +34,7 @@ def compact(
     A retraining that ends no better than guessing is repeated at half the rate; a network that
     pruning has ruined is pruned less.
     """
-    waiting = [(expert, pruner) for expert in experts if _is_due(expert)]
+    waiting = [(expert, pruner) for expert in experts if is_due(expert)]
     attempts = dict.fromkeys((expert.id for expert, _ in waiting), 0)
     while waiting:
         attempt = waiting[0][1]
@@ -53,7 +53,7 @@ def compact(
     return attempts
 
 
-def _is_due(expert: Expert) -> bool:
+def is_due(expert: Expert) -> bool:
     """Say whether an expert has learned since it was last pruned."""
     network = expert.network
     fresh = expert.compact is not None and expert.compact.steps == network.steps

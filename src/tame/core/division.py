@@ -6,10 +6,11 @@ that all go on to decide alike even where machines differ in the last bits.
 """
 
 from tame.checkpoint import pack, unpack
+from tame.core.consolidate import is_due
 from tame.core.expert import Expert
 from tame.core.pool import ExpertPool
 from tame.core.selector import Selector
-from tame.types import State
+from tame.types import Progress, State
 
 
 class Division:
@@ -20,19 +21,27 @@ class Division:
         self._world = pool.plan.world
         self._selector = selector
         awake = pool.awake  # what is on the shelf has not changed since it was put there
-        self.experts = [e for place, e in enumerate(awake) if self._world.takes(place)]
-        self.selects = self._world.takes(len(awake))
+        due = [expert for expert in awake if is_due(expert)]
+        rest = [expert for expert in awake if not is_due(expert)]
+        dealt = [*due, None, *rest]  # in turn: the work, the selector, what costs nothing
+        own = [expert for place, expert in enumerate(dealt) if self._world.takes(place)]
+        self.experts = [expert for expert in own if expert is not None]
+        self.selects = None in own
         self._changed: list[Expert] = []
 
     def note(self) -> None:
         """Remember which experts have a pruned copy now: only these will be different."""
         self._changed = [expert for expert in self.experts if expert.compact is not None]
 
-    def exchange(self, pruned: dict[int, int], *, trained: bool) -> tuple[bool, dict[int, int]]:
+    def exchange(
+        self, pruned: dict[int, int], progress: Progress, *, trained: bool
+    ) -> tuple[bool, dict[int, int]]:
         """Bring every rank to the state all have reached together; return what all have done."""
         if self._world.size == 1:
             return trained, pruned
+        progress("waiting for other ranks", 0, 1)
         told = self._world.exchange(pack({}, self._outcome(pruned, trained=trained)))
+        progress("waiting for other ranks", 1, 1)
         states = [unpack(data, "a rank's outcome", self._pool.plan.device)[1] for data in told]
         for rank, state in enumerate(states):
             if rank != self._world.rank:

@@ -131,9 +131,12 @@ class Expert:
         self.batch = state["batch"]
         self.settled = state["settled"]
         restore_torch(self.draws, state["draws"])
+        self.restore_compact(state["compact"])
+
+    def restore_compact(self, kept: State | None) -> None:
+        """Put back the pruned copy, or the lack of one, that a state holds."""
         self.compact = None
-        if state["compact"] is not None:
-            kept = state["compact"]
+        if kept is not None:
             net = self.network.plan.build(kept["slots"], "compact")
             net.load_state_dict(kept["net"])
             self.compact = Compact(net.eval(), kept["masks"], kept["slots"], kept["steps"])

@@ -8,8 +8,9 @@ import torch
 
 from tame.checkpoint import save_learner
 from tame.core.answering import Answering
-from tame.core.consolidate import compact, settle
+from tame.core.consolidate import settle
 from tame.core.division import Division
+from tame.core.errand import prune_experts
 from tame.core.expert import Expert
 from tame.core.network import Blueprint
 from tame.core.pool import ExpertPool
@@ -96,7 +97,8 @@ class TAME(Answering):
         return ExpertPool(Blueprint(self._make, shape, *parts), settings)
 
     def _reassign(self, pool: ExpertPool, lesson: Lesson) -> tuple[Expert, Change]:
-        known = pool.familiar(lesson, self._rank)
+        world = pool.plan.world
+        known = pool.familiar(lesson, lambda asked: world.as_first(self._rank(asked).cpu()))
         expert = pool.recruit() if known is None else pool.switch(known)
         expert.detector.update(expert.measure(lesson))
         return expert, Change.RECRUITED if known is None else Change.SWITCHED
@@ -113,12 +115,12 @@ class TAME(Answering):
         pool, step, live = self._pool, self._intake.ready, len(self._intake.labels)
         division = Division(pool, self._selector)
         trained = division.selects and self._selector.fit(pool.plan, step, progress)
-        pruned = compact(division.experts, self.settings.pruner, step, live, progress)
+        pruned = prune_experts(division.experts, self.settings, self._intake, progress)
         division.note()
         for expert in division.experts:
             if expert is not pool.active:
                 settle(expert, step, live)
-        trained, pruned = division.exchange(pruned, trained=trained)
+        trained, pruned = division.exchange(pruned, progress, trained=trained)
         pool.shelve()
         self._model = None
         return Consolidation(len(pool.ids), pruned, trained, self.sizes())

@@ -105,7 +105,8 @@ class Readings:
         live = F.pad(outputs[..., : lesson.live], (0, missing)).to(lesson.ready.dtype)
         target = lesson.target.expand(len(live), -1)
         losses = sample_losses(live.flatten(0, 1), target.flatten(), form)
-        return [read(row) for row in losses.view(len(live), -1).cpu()]
+        told = self._plan.world.as_first(losses.view(len(live), -1).cpu())
+        return [read(row) for row in told]
 
     @cached_property
     def _half(self) -> bool:

@@ -12,7 +12,7 @@ from tame.core.prune import Magnitude
 from tame.core.routed import HardRouting
 from tame.core.selector import NetworkSelector
 from tame.engine.losses import Output
-from tame.registry import DECISIONS, DETECTORS, MATCHERS, PRUNERS, SELECTORS
+from tame.registry import DECISIONS, DETECTORS, MATCHERS, PRUNERS, SELECTORS, WORKERS
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class Settings:
     the reservoir of every expert is thinned to half as many samples, still a uniform sample of what
     it saw; the selector's is counted, but keeps its size, and one sample an expert is always kept.
     After an alarm at most `shortlist` experts are tried, those the selector finds likeliest for the
-    batch (0: all of them); a pool no larger is tried whole.
+    batch (0: all of them); a pool no larger is tried whole. `workers` prune the experts where there
+    are several to prune (none: this process, one after another); who does it changes no result.
 
     >>> from tame import Settings, Deviation
     >>> Settings(detector=Deviation(width=4.0)).detector.width
@@ -81,6 +82,7 @@ class Settings:
     selector: Any = part(SELECTORS, NetworkSelector)
     pruner: Any = part(PRUNERS, Magnitude)
     decision: Any = part(DECISIONS, HardRouting)
+    workers: Any = part(WORKERS, lambda: None)
 
     def __post_init__(self) -> None:
         if self.slots < 1:

@@ -15,8 +15,8 @@ class Strata:
 
     >>> strata = Strata(each=2, seed=0)
     >>> strata.add(torch.arange(100), torch.arange(100) % 3, torch.zeros(100, dtype=torch.int64))
-    >>> len(strata), strata.columns()[1].sort().values
-    (6, tensor([0, 0, 1, 1, 2, 2], dtype=torch.int32))
+    >>> len(strata), strata.columns()[1].sort().values.tolist()
+    (6, [0, 0, 1, 1, 2, 2])
     """
 
     def __init__(self, each: int, seed: int) -> None:

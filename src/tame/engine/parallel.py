@@ -20,8 +20,9 @@ from tame.engine.world import Share, World
 from tame.errors import WorldError
 from tame.types import Reading
 
-HEADING = 3
+HEADING = 2
 ROOM = 256
+ALIKE = 1e-5
 
 
 class ParallelStep:
@@ -31,7 +32,7 @@ class ParallelStep:
         self._step = step
         self._world = world
         self._pending: Tensor | None = None
-        self._reached = 0
+        self._compared = False
 
     def measure(self, lesson: Lesson, *, keep: bool = True) -> Reading:
         """Return the loss of the whole batch in evaluation mode; `keep` this rank's graph."""
@@ -53,6 +54,8 @@ class ParallelStep:
         (losses.sum() / (share.rows * share.copies)).backward()
         self._add_up_gradients()
         self._step.update()
+        if not self._compared:
+            self._compare_networks()
 
     def forget(self) -> None:
         """Drop what measuring kept: the batch will not be learned."""
@@ -87,13 +90,13 @@ class ParallelStep:
         The first message has a fixed length, since ranks that disagree would disagree on any other.
         """
         world, count = self._world, len(lesson)
-        heading = [count, _checksum(lesson), self._reached]
+        heading = [count, _checksum(lesson)]
         said = torch.zeros(HEADING + ROOM, dtype=torch.float64)
         said[:HEADING] = torch.tensor(heading, dtype=torch.float64)
         head, rest = losses[:ROOM], losses[ROOM:]
         said[HEADING : HEADING + len(head)] = head
         heard = world.gather(said)
-        self._compare(heard)
+        self._compare_batches(heard)
         shares = [world.share(count, rank) for rank in range(world.size)]
         longest = max(share.end - share.begin for share in shares)
         parts = [part[HEADING:] for part in heard]
@@ -104,31 +107,46 @@ class ParallelStep:
         found = [part[: s.end - s.begin] for part, s in zip(parts, shares, strict=True)]
         return found[0] if shares[0].copies > 1 else torch.cat(found)
 
-    def _compare(self, heard: list[Tensor]) -> None:
-        """Refuse to go on when the ranks do not do the same."""
-        counts, sums, reached = torch.stack(heard)[:, :HEADING].unbind(1)
+    def _compare_batches(self, heard: list[Tensor]) -> None:
+        """Refuse to go on when the ranks were not given the same batch."""
+        counts, sums = torch.stack(heard)[:, :HEADING].unbind(1)
         if counts.unique().numel() > 1 or sums.unique().numel() > 1:
             raise WorldError(
                 f"rank {self._world.rank}: the ranks were given different batches ("
                 f"{', '.join(f'{int(count)}' for count in counts)} samples); "
                 "each must be given the whole batch, and takes its rows itself"
             )
-        if reached.unique().numel() > 1:
-            raise WorldError(
-                f"rank {self._world.rank}: the gradient reached other parameters on some ranks "
-                "than on others; a network must use the same ones for all samples"
-            )
+
+    @torch.no_grad()
+    def _compare_networks(self) -> None:
+        """Refuse to go on when one step has not led to the same network everywhere."""
+        values = self._step.net.state_dict().values()
+        own = torch.stack([value.double().norm().cpu() for value in values])
+        for other in self._world.gather(own):
+            if not torch.allclose(own, other, rtol=ALIKE, atol=0, equal_nan=True):
+                raise WorldError(
+                    f"rank {self._world.rank}: after a step the network is not the same on all "
+                    "ranks; its maker must draw from torch's generators alone, and no layer but "
+                    "batch norm may keep what it sees of a batch"
+                )
+        self._compared = True
 
     @torch.no_grad()
     def _add_up_gradients(self) -> None:
-        """Make every gradient the sum over the ranks; one that no sample reached stays none."""
+        """Make every gradient the sum over the ranks; one that no sample reached stays none.
+
+        With the gradients goes how many ranks have each, since samples may take different ways
+        through a network.
+        """
         own = [p for p in self._step.net.parameters() if p.requires_grad]
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in own]
-        self._reached = crc32(bytes(p.grad is not None for p in own))
-        flat = self._world.add_up(torch.cat([grad.reshape(-1) for grad in grads]))
-        pieces = flat.split([p.numel() for p in own])
-        for grad, piece in zip(grads, pieces, strict=True):
+        have = torch.tensor([float(p.grad is not None) for p in own], device=grads[0].device)
+        flat = self._world.add_up(torch.cat([*(grad.reshape(-1) for grad in grads), have]))
+        *pieces, have = flat.split([*(p.numel() for p in own), len(own)])
+        for place, (parameter, grad, piece) in enumerate(zip(own, grads, pieces, strict=True)):
             grad.copy_(piece.view(grad.shape))
+            if parameter.grad is None and have[place] > 0:
+                parameter.grad = grad
 
 
 def _checksum(lesson: Lesson) -> int:

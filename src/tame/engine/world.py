@@ -6,6 +6,7 @@ or late is a `WorldError` on the others.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from datetime import timedelta
 from itertools import count
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +24,7 @@ from tame.errors import WorldError
 
 TIMEOUT = "TAME_TIMEOUT"
 SECONDS = 1800.0
+PLACE = re.compile(r"^\[[^\]]*\]\s*")  # in torch's sources, before its message
 MEETING = ("MASTER_ADDR", "MASTER_PORT", "RANK")
 
 
@@ -80,20 +83,22 @@ class World:
         self._talk(lambda talk: talk.all_reduce(values, group=group))
         return values
 
-    def told(self, flag: bool) -> bool:  # noqa: FBT001 (it is the message)
-        """Return what the first rank says."""
-        if self.size == 1:
-            return flag
-        said = torch.tensor([int(flag)])
-        self._talk(lambda talk: talk.broadcast(said, src=0))
-        return bool(said)
+    def anyone(self, flag: bool) -> bool:  # noqa: FBT001 (it is the message)
+        """Return on all ranks whether one of them says so."""
+        return flag if self.size == 1 else bool(self.add_up(torch.tensor([int(flag)])))
+
+    def as_first(self, values: Tensor) -> Tensor:
+        """Replace values on the host by those the first rank has, and return them."""
+        if self.size > 1:
+            self._talk(lambda talk: talk.broadcast(values, src=0))
+        return values
 
     def exchange(self, data: bytes) -> list[bytes]:
         """Return what each rank has to say, at any length."""
         lengths = [int(length) for length in self.gather(torch.tensor([len(data)]))]
-        box = torch.zeros(max(lengths), dtype=torch.uint8)
-        box[: len(data)] = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-        parts = self.gather(box)
+        box = np.zeros(max(1, *lengths), dtype=np.uint8)
+        box[: len(data)] = np.frombuffer(data, dtype=np.uint8)
+        parts = self.gather(torch.from_numpy(box))
         pairs = zip(parts, lengths, strict=True)
         return [part[:length].numpy().tobytes() for part, length in pairs]
 
@@ -127,7 +132,7 @@ class World:
             raise WorldError(
                 f"rank {self.rank} of {self.size} lost the others: one has failed or left, or kept "
                 f"it waiting for more than {self.patience:g} seconds ({TIMEOUT}): "
-                f"{str(error).split('. ')[0]}"
+                f"{PLACE.sub('', str(error)).split('. ')[0]}"
             ) from error
 
 
@@ -150,6 +155,11 @@ def rank() -> int:
     return _whole("RANK")
 
 
+def ranks() -> int:
+    """Return how many processes torchrun has started; 1 without torchrun."""
+    return _whole("WORLD_SIZE", 1)
+
+
 @contextmanager
 def join(device: str = "cpu") -> Iterator[World]:
     """Take part in the world torchrun has started; without torchrun, be alone.
@@ -161,7 +171,7 @@ def join(device: str = "cpu") -> Iterator[World]:
     ...     world.size, world.first
     (1, True)
     """
-    size = _whole("WORLD_SIZE", 1)
+    size = ranks()
     if size == 1 or current().size > 1:
         yield current()
         return
@@ -183,18 +193,20 @@ def _start(size: int, device: str) -> World:
     if talk.is_initialized():
         raise WorldError("torch.distributed is in use already; let tame's join start it")
     place, patience = _whole("LOCAL_RANK"), _seconds()
-    if device.startswith("cuda"):
-        _take_gpu(place)
+    if device != "cpu":
+        _take_gpu(place, device)
     world = World(rank(), size, place, patience)
     world.connect(f"tame {next(_meetings)}")
-    if not device.startswith("cuda"):
+    if device == "cpu":
         return world
     wait = timedelta(seconds=patience)
     return replace(world, swift=talk.new_group(backend="nccl", timeout=wait))
 
 
-def _take_gpu(place: int) -> None:
+def _take_gpu(place: int, device: str) -> None:
     """Choose this rank's GPU; errors of nccl are raised where they happen, not in a thread."""
+    if device != "cuda":
+        raise WorldError(f"several ranks compute on 'cpu' or on 'cuda', a GPU each, not {device!r}")
     if place >= torch.cuda.device_count():
         raise WorldError(
             f"rank {rank()} has no GPU of its own: {torch.cuda.device_count()} here, "
