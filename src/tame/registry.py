@@ -76,6 +76,8 @@ STREAMS = Registry(
         "split": Entry("tame.streams.split:Split", "classes divided into segments"),
         "permute": Entry("tame.streams.permute:Permute", "the pixels of each segment reordered"),
         "domains": Entry("tame.streams.domains:Domains", "one data set after another, same labels"),
+        "relabel": Entry("tame.streams.relabel:Relabel", "the same images, labels renamed"),
+        "blurry": Entry("tame.streams.blurry:Blurry", "classes that also turn up elsewhere"),
     },
 )
 DATASETS = Registry(
