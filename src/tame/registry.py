@@ -89,6 +89,9 @@ DATASETS = Registry(
         "cifar10": Entry("tame.streams.cifar:read_cifar10", "10 kinds of things, 32x32 colour"),
         "cifar100": Entry("tame.streams.cifar:read_cifar100", "100 kinds in 20 groups, 32x32"),
         "svhn": Entry("tame.streams.svhn:read_svhn", "house numbers, 32x32 colour"),
+        "files": Entry(
+            "tame.streams.files:read_files", "files:FOLDER, your own, of any size: npy, idx, CIFAR"
+        ),
     },
 )
 NETS = Registry(

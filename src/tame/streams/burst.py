@@ -46,6 +46,11 @@ class Burst:
             for begin in range(calm + self.every, following - self.batches, self.every):
                 yield begin, begin + self.batches
 
+    def refuse(self, labels: int) -> None:
+        """Refuse an origin with so few labels that none of them can be wrong."""
+        if self.every and self.kind == "labels" and labels == 1:
+            raise ConfigError("a segment with one label has no wrong ones for a burst")
+
     def spoil(self, x: Tensor, y: Tensor, told: Sequence[int], seed: int) -> tuple[Tensor, Tensor]:
         """Return some samples of one origin as they come in a burst; `told` are its labels."""
         draws = numpy_generator(seed)
@@ -60,8 +65,6 @@ def mislabelled(y: Tensor, told: Sequence[int], share: float, draws: np.random.G
     >>> mislabelled(torch.tensor([3, 7, 7]), (3, 7), 1.0, numpy_generator(0)).tolist()
     [7, 3, 3]
     """
-    if len(told) < 2:  # noqa: PLR2004 (another one)
-        raise ConfigError("a segment with one label has no wrong ones for a burst")
     known = torch.tensor(told)
     places = torch.zeros(int(known.max()) + 1, dtype=torch.int64)
     places[known] = torch.arange(len(known))

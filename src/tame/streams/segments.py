@@ -38,6 +38,8 @@ class SegmentedStream:
         self._order = course.sequence(len(origins), seed)
         if self._blurry and set(self._order) != set(range(len(origins))):
             raise ConfigError("a blurry stream shows something of every segment: order names all")
+        for origin in origins:
+            course.burst.refuse(len(origin.labels))
         self._plan = schedule(self._thinned(pools or _own(origins)), self._order, course, seed)
         self._bursts = tuple(course.burst.spans(self._plan.starts, self._plan.settled, len(self)))
         self._spoiled = {step for begin, end in self._bursts for step in range(begin, end)}
