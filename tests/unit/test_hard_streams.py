@@ -11,12 +11,14 @@ from tame.bench.metrics import shares
 from tame.errors import ConfigError
 from tame.streams.blurry import Blurry
 from tame.streams.burst import Burst
+from tame.streams.course import Course
 from tame.streams.domains import Domains
 from tame.streams.embedded import read
 from tame.streams.imbalance import Imbalance
 from tame.streams.permute import Permute
 from tame.streams.relabel import Relabel
 from tame.streams.rotation import turned
+from tame.streams.schedule import Pool, schedule
 from tame.streams.split import Split
 
 
@@ -302,6 +304,13 @@ def test_any_batch_can_be_the_first_and_no_held_out_sample_is_shown(make: Any):
 def test_impossible_options_are_refused(make: Any, said: str):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_a_segment_without_samples_is_refused():
+    full, empty = (Pool(np.arange(n), np.zeros(n, int)) for n in (5, 0))
+    assert len(schedule([full, empty], (0,), Course(), seed=0).numbers) == 5
+    with pytest.raises(ConfigError, match="segment 1 has no samples to show"):
+        schedule([full, empty], (0, 1), Course(lengths=(3,)), seed=0)
 
 
 def test_a_segment_of_one_class_has_no_wrong_labels():

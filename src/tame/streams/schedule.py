@@ -37,10 +37,15 @@ class Schedule:
 
 def schedule(pools: Sequence[Pool], order: Sequence[int], course: Course, seed: int) -> Schedule:
     """Lay out the segments of a course, one after the other, and blend them."""
-    parts = list(_segments(pools, order, course, seed))
-    ends = np.cumsum([len(part.numbers) for part in parts]).tolist()
-    numbers = np.concatenate([part.numbers for part in parts])
-    owners = np.concatenate([part.owners for part in parts])
+    for kind in order:
+        if not len(pools[kind].numbers):
+            raise ConfigError(f"segment {kind} has no samples to show")
+    lengths = [
+        wanted or course.passes * len(pools[kind].numbers)
+        for kind, wanted in zip(order, course.samples(len(order)), strict=True)
+    ]
+    ends = np.cumsum(lengths).tolist()
+    numbers, owners = _filled([pools[kind] for kind in order], lengths, seed)
     firsts, lasts = [0, *ends[:-1]], [end - 1 for end in ends[:-1]]
     for place, (zone, moved) in enumerate(_blends(ends, course), start=1):
         numbers[zone] = numbers[zone][moved]
@@ -54,16 +59,23 @@ def schedule(pools: Sequence[Pool], order: Sequence[int], course: Course, seed: 
     return Schedule(numbers, owners, cuts, starts, settled)
 
 
-def _segments(
-    pools: Sequence[Pool], order: Sequence[int], course: Course, seed: int
-) -> Iterator[Pool]:
-    for place, (kind, wanted) in enumerate(zip(order, course.samples(len(order)), strict=True)):
-        pool = pools[kind]
-        passes = -(-wanted // len(pool.numbers)) if wanted else course.passes
+def _filled(pools: Sequence[Pool], lengths: Sequence[int], seed: int) -> Pool:
+    """Return the slots of all segments, each filled pass by pass, in an order of its own."""
+    highest = max(int(pool.numbers.max(initial=0)) for pool in pools)
+    whole = Pool(
+        np.empty(sum(lengths), np.min_scalar_type(-1 - highest)),
+        np.empty(sum(lengths), np.min_scalar_type(-1 - max(int(p.owners.max()) for p in pools))),
+    )
+    slot = 0
+    for place, (pool, length) in enumerate(zip(pools, lengths, strict=True)):
         draws = numpy_generator(derive(seed, "order", place))
-        visits = [draws.permutation(len(pool.numbers)) for _ in range(passes)]
-        chosen = np.concatenate(visits)[: wanted or None]
-        yield Pool(pool.numbers[chosen], pool.owners[chosen])
+        end = slot + length
+        while slot < end:
+            chosen = draws.permutation(len(pool.numbers))[: end - slot]
+            span = slice(slot, slot + len(chosen))
+            whole.numbers[span], whole.owners[span] = pool.numbers[chosen], pool.owners[chosen]
+            slot = span.stop
+    return whole
 
 
 def _blends(ends: list[int], course: Course) -> Iterator[tuple[slice, Array]]:

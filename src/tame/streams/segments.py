@@ -45,7 +45,7 @@ class SegmentedStream:
         self._spoiled = {step for begin, end in self._bursts for step in range(begin, end)}
         self._shown = {
             owner: np.flatnonzero(self._plan.owners == owner) if course.rotation else np.empty(0)
-            for owner in np.unique(self._plan.owners).tolist()
+            for owner in sorted(set(self._order))
         }
 
     def __len__(self) -> int:
