@@ -76,6 +76,8 @@ STREAMS = Registry(
         "split": Entry("tame.streams.split:Split", "classes divided into segments"),
         "permute": Entry("tame.streams.permute:Permute", "the pixels of each segment reordered"),
         "domains": Entry("tame.streams.domains:Domains", "one data set after another, same labels"),
+        "relabel": Entry("tame.streams.relabel:Relabel", "the same images, labels renamed"),
+        "blurry": Entry("tame.streams.blurry:Blurry", "classes that also turn up elsewhere"),
     },
 )
 DATASETS = Registry(
@@ -87,6 +89,9 @@ DATASETS = Registry(
         "cifar10": Entry("tame.streams.cifar:read_cifar10", "10 kinds of things, 32x32 colour"),
         "cifar100": Entry("tame.streams.cifar:read_cifar100", "100 kinds in 20 groups, 32x32"),
         "svhn": Entry("tame.streams.svhn:read_svhn", "house numbers, 32x32 colour"),
+        "files": Entry(
+            "tame.streams.files:read_files", "files:FOLDER, your own, of any size: npy, idx, CIFAR"
+        ),
     },
 )
 NETS = Registry(

@@ -261,6 +261,12 @@ class Truth:
     `origins[i]` is the distribution segment `i` was drawn from (a return repeats it), `starts[i]`
     the first batch that holds any of its samples, `names` and `labels` describe each origin.
     Where labels are `local`, the stream says each label's place among its origin's labels.
+
+    `settled[i]` is the first batch without any sample of the segment before (empty: every change
+    is sudden); between start and that a gradual change is under way. `bursts` are spans of batches
+    (first, one past the last) that are spoiled without any change. `alike` names origins that are
+    the same distribution as an earlier one. A `blurry` stream may hold samples of any origin at
+    any time; `starts` then says from where on an origin is the main one.
     """
 
     origins: tuple[int, ...]
@@ -269,6 +275,10 @@ class Truth:
     labels: Mapping[int, tuple[int, ...]]
     composition: Callable[[int], Mapping[int, int]]
     local: bool = False
+    settled: tuple[int, ...] = ()
+    bursts: tuple[tuple[int, int], ...] = ()
+    alike: Mapping[int, int] = field(default_factory=dict)
+    blurry: bool = False
 
 
 class Stream(Protocol):

@@ -35,7 +35,9 @@ def test_the_example_learns_all_machines(capsys):
     assert "batch 450: switched expert 0" in told
 
 
-PAGES = ["README.md", "ARCHITECTURE.md", "docs/algorithm.md", "docs/parallel.md"]
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
+)
 
 
 @pytest.mark.parametrize("name", PAGES)

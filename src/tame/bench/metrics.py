@@ -1,8 +1,10 @@
 """What a run is measured by; every definition is one function."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,23 +15,69 @@ from tame.types import HasExperts, HeldOut, Hints, Learner, Truth
 ALARMS = ("switched", "recruited")
 
 
+class ChangePoint(NamedTuple):
+    """A true change: under way from `start` up to `settled`; what it began lasts up to `end`."""
+
+    start: int
+    settled: int
+    end: float
+
+
+def change_points(truth: Truth) -> list[ChangePoint]:
+    """Return where the distribution really changes; a segment like the one before is no change.
+
+    >>> truth = Truth((0, 1, 1), (0, 10, 20), {}, {}, lambda step: {}, settled=(0, 15, 20))
+    >>> change_points(truth)
+    [ChangePoint(start=10, settled=15, end=20)]
+    """
+    origins = [truth.alike.get(origin, origin) for origin in truth.origins]
+    ends = [*truth.starts[1:], math.inf]
+    return [
+        ChangePoint(start, settled, end)
+        for start, settled, end, (before, after) in zip(
+            truth.starts[1:],
+            truth.settled[1:] or truth.starts[1:],
+            ends[1:],
+            pairwise(origins),
+            strict=True,
+        )
+        if before != after
+    ]
+
+
 def detection(truth: Truth, alarms: Sequence[int]) -> dict[str, Any]:
     """Compare alarm steps with the true changes.
 
     The first alarm inside a segment belongs to its start; its delay counts batches from the first
-    batch that holds any of the segment's samples. Every other alarm is false, and so is any in a
-    segment that continues the distribution before it.
+    batch that holds any of the segment's samples, also where the change is gradual. Every other
+    alarm is false, and so is any in a segment that continues the distribution before it, and any
+    in a burst. Only while a gradual change is under way, further alarms are neither: the
+    distribution does move there.
     """
-    delays, missed, matched = [], 0, 0
-    ends = [*truth.starts[1:], None]
-    for place, (start, end) in enumerate(zip(truth.starts, ends, strict=True)):
-        changed = place > 0 and truth.origins[place] != truth.origins[place - 1]
-        inside = [step for step in alarms if step >= start and (end is None or step < end)]
-        if changed and inside:
-            delays.append(inside[0] - start)
-            matched += 1
-        missed += changed and not inside
-    return {"delays": delays, "false_alarms": len(alarms) - matched, "missed": missed}
+    calm = [step for step in alarms if not in_burst(truth, step)]
+    delays, missed, excused = [], 0, 0
+    for start, settled, end in change_points(truth):
+        inside = [step for step in calm if start <= step < end]
+        delays += [step - start for step in inside[:1]]
+        missed += not inside
+        excused += sum(step < settled for step in inside[1:])
+    false = len(alarms) - len(delays) - excused
+    return {"delays": delays, "false_alarms": false, "missed": missed}
+
+
+def in_burst(truth: Truth, step: int) -> bool:
+    """Say whether a batch is spoiled without any change."""
+    return any(begin <= step < end for begin, end in truth.bursts)
+
+
+def shares(truth: Truth, step: int) -> dict[int, float]:
+    """Return the share of each origin in a batch.
+
+    >>> shares(Truth((0, 1), (0, 1), {}, {}, lambda step: {0: 24, 1: 8}), 0)
+    {0: 0.75, 1: 0.25}
+    """
+    counts = truth.composition(step)
+    return {origin: count / sum(counts.values()) for origin, count in counts.items()}
 
 
 def teaching(truth: Truth, experts: Sequence[int]) -> dict[int, Counter[int]]:
