@@ -9,10 +9,15 @@ from tame.errors import ConfigError, suggest
 
 
 class Entry(NamedTuple):
-    """Where a part lives (`module:attribute`) and what it is, in a line."""
+    """Where a part lives (`module:attribute`), what it is in a line, and what a method is told.
+
+    `told` names the hints of the method's class, so that listing them imports nothing; it is empty
+    where that is not known.
+    """
 
     target: str
     summary: str = ""
+    told: str = "nothing"
 
 
 class Registry:
@@ -35,7 +40,7 @@ class Registry:
         """Return every known name, those of installed plug-ins included."""
         if not self._plugged:
             for point in entry_points(group=f"tame.{self.kind}s"):
-                self._table.setdefault(point.name, Entry(point.value, "from another package"))
+                self._table.setdefault(point.name, Entry(point.value, "from another package", ""))
             self._plugged = True
         return self._table
 
