@@ -43,7 +43,7 @@ def check_told_and_resumed(make: Make) -> None:
         return
     with generators_untouched("the learner, being told,"):
         _tell(whole, _life(whole.hints))
-    for stop in (1, SEGMENT // 2, SEGMENT + 2, 2 * SEGMENT + 10):
+    for stop in (1, SEGMENT // 2, SEGMENT + 1, 2 * SEGMENT + 10):
         first = make(0)
         life = _life(first.hints)
         _tell(first, life[:stop])
