@@ -39,7 +39,8 @@ def lesson(x: Any, slots: Any, live: int, device: str = "cpu") -> Lesson:
 def small_method(name: str, seed: int) -> Any:
     """Return a small learner of any registered method; a new one comes with its defaults."""
     method = METHODS.get(name)
-    settings = small_settings() if name == "tame" else method.settings_type()
+    experts = method.settings_type is Settings
+    settings = small_settings() if experts else method.settings_type()
     return method(net=NET, seed=seed, settings=settings)
 
 

@@ -9,10 +9,15 @@ from tame.errors import ConfigError, suggest
 
 
 class Entry(NamedTuple):
-    """Where a part lives (`module:attribute`) and what it is, in a line."""
+    """Where a part lives (`module:attribute`), what it is in a line, and what a method is told.
+
+    `told` names the hints of the method's class, so that listing them imports nothing; it is empty
+    where that is not known.
+    """
 
     target: str
     summary: str = ""
+    told: str = "nothing"
 
 
 class Registry:
@@ -35,7 +40,7 @@ class Registry:
         """Return every known name, those of installed plug-ins included."""
         if not self._plugged:
             for point in entry_points(group=f"tame.{self.kind}s"):
-                self._table.setdefault(point.name, Entry(point.value, "from another package"))
+                self._table.setdefault(point.name, Entry(point.value, "from another package", ""))
             self._plugged = True
         return self._table
 
@@ -59,6 +64,7 @@ class Registry:
         raise ConfigError(f"{target} is not a registered {self.kind}")
 
 
+TASKS = "BOUNDARY TRAIN_TASK TEST_TASK"
 METHODS = Registry(
     "method",
     {
@@ -68,6 +74,14 @@ METHODS = Registry(
             "tame.methods.joint:Joint", "keeps everything, trains on it all: upper bound"
         ),
         "bgd": Entry("tame.methods.bgd:BGD", "Gaussian weights; the certain ones move less"),
+        "ewc": Entry("tame.methods.ewc:EWC", "holds weights by Fisher information", TASKS),
+        "si": Entry("tame.methods.si:SI", "holds weights whose movement paid", TASKS),
+        "rwalk": Entry("tame.methods.rwalk:RWalk", "holds weights by Fisher and path", TASKS),
+        "agem": Entry("tame.methods.agem:AGEM", "turns gradients that hurt a memory", TASKS),
+        "er": Entry("tame.methods.er:ER", "repeats a uniform sample of the stream"),
+        "er-ace": Entry("tame.methods.er_ace:ERACE", "replay that spares absent labels"),
+        "der++": Entry("tame.methods.derpp:DERpp", "replay of samples and of old answers"),
+        "oracle": Entry("tame.methods.oracle:Oracle", "TAME told the task", "TRAIN_TASK"),
     },
 )
 STREAMS = Registry(

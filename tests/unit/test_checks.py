@@ -23,6 +23,7 @@ from tame.checks import (
     repetition,
     stream,
     stream_checks,
+    telling,
 )
 from tame.checks.failure import difference, generators_untouched, size
 from tame.errors import TameError
@@ -37,7 +38,7 @@ LEARNER, DETECTOR, STREAM = (
 @pytest.mark.parametrize(
     ("listed", "modules"),
     [
-        (LEARNER, (learner, refusal, repetition)),
+        (LEARNER, (learner, refusal, repetition, telling)),
         (DETECTOR, (detector,)),
         (STREAM, (stream,)),
     ],

@@ -44,4 +44,11 @@ def _rows(kind: str) -> list[tuple[str, str]]:
         from tame.bench.presets import presets, summary
 
         return [(name, summary(file)) for name, file in presets()]
-    return [(name, entry.summary) for name, entry in KINDS[kind].entries().items()]
+    entries = KINDS[kind].entries().items()
+    if kind == "methods":
+        return [(name, f"{entry.summary} [{_told(entry)}]") for name, entry in entries]
+    return [(name, entry.summary) for name, entry in entries]
+
+
+def _told(entry: registry.Entry) -> str:
+    return f"told {entry.told}" if entry.told else "what it is told is not known before it is used"

@@ -9,6 +9,7 @@ from tame.errors import InputError
 from tame.types import Hint, State
 
 UNTOLD = 0
+RULED_OUT = -1e9  # in place of minus infinity, so that a wrong mask gives a large loss and no NaN
 
 
 class Told:
@@ -41,7 +42,8 @@ class Told:
 
     def allowed(self, tasks: Iterable[int], live: int) -> Tensor:
         """Return for each of these tasks which slots are its labels; all, if it was never told."""
-        rows = torch.zeros(len(list(tasks)), live, dtype=torch.bool)
+        tasks = list(tasks)
+        rows = torch.zeros(len(tasks), live, dtype=torch.bool)
         for row, task in zip(rows, tasks, strict=True):
             row[self._slots.get(task, slice(None))] = True
         return rows
@@ -52,6 +54,17 @@ class Told:
     def load_state_dict(self, state: State) -> None:
         self.task = state["task"]
         self._slots = {task: list(slots) for task, *slots in state["slots"]}
+
+
+def masked(scores: Tensor, allowed: Tensor) -> Tensor:
+    """Return scores with those of labels that are not allowed out of reach, as the paper does.
+
+    `allowed` is a row for all samples or one for each, as `Told.allowed` returns them.
+
+    >>> masked(torch.tensor([[1.0, 5.0]]), torch.tensor([[True, False]])).argmax(1)
+    tensor([0])
+    """
+    return scores.masked_fill(~allowed.to(scores.device), RULED_OUT)
 
 
 def check_hint(hint: Hint) -> None:
