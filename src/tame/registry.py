@@ -68,6 +68,7 @@ METHODS = Registry(
             "tame.methods.joint:Joint", "keeps everything, trains on it all: upper bound"
         ),
         "bgd": Entry("tame.methods.bgd:BGD", "Gaussian weights; the certain ones move less"),
+        "cndpm": Entry("tame.methods.cndpm:CNDPM", "a density an expert; surprises recruit"),
     },
 )
 STREAMS = Registry(
