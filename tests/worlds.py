@@ -11,6 +11,9 @@ from tame.engine.fitting import Recipe
 from tame.engine.lesson import Lesson
 from tame.methods.cndpm import CNDPMSettings
 from tame.methods.dreaming import Rates
+from tame.methods.gdumb import GDumbSettings
+from tame.methods.hcl import HCLSettings
+from tame.methods.ranpac import RanPACSettings
 from tame.registry import METHODS
 
 NET = {"name": "mlp", "hidden": [16]}
@@ -45,7 +48,25 @@ def small_cndpm(**changes: Any) -> CNDPMSettings:
     return CNDPMSettings(**({"temperature": 1.0, "rates": rates} | parts | changes))
 
 
-SMALL: dict[str, Callable[[], Any]] = {"tame": small_settings, "cndpm": small_cndpm}
+def small_hcl(**changes: Any) -> HCLSettings:
+    """Return settings under which a small flow learns vectors of eight floats."""
+    parts = {"couplings": 3, "hidden": 24, "distance": 3.0, "rate": 5e-3, "width": 8.0}
+    return HCLSettings(**(parts | changes))
+
+
+def small_gdumb(**changes: Any) -> GDumbSettings:
+    """Return settings under which a small memory is learned in a few passes."""
+    parts = {"memory": 60, "cycles": 4, "recipe": Recipe(batch=16, rate=0.05)}
+    return GDumbSettings(**(parts | changes))
+
+
+SMALL: dict[str, Callable[[], Any]] = {
+    "tame": small_settings,
+    "cndpm": small_cndpm,
+    "hcl": small_hcl,
+    "gdumb": small_gdumb,
+    "ranpac": lambda: RanPACSettings(width=40),
+}
 
 
 def small_method(name: str, seed: int) -> Any:

@@ -69,6 +69,11 @@ METHODS = Registry(
         ),
         "bgd": Entry("tame.methods.bgd:BGD", "Gaussian weights; the certain ones move less"),
         "cndpm": Entry("tame.methods.cndpm:CNDPM", "a density an expert; surprises recruit"),
+        "hcl": Entry("tame.methods.hcl:HCL", "one flow, tasks by typicality (reconstruction)"),
+        "gdumb": Entry("tame.methods.gdumb:GDumb", "a balanced memory, learned only when asked"),
+        "slda": Entry("tame.methods.slda:SLDA", "running means, one covariance, frozen features"),
+        "ranpac": Entry("tame.methods.ranpac:RanPAC", "random projection, then ridge regression"),
+        "ncm": Entry("tame.methods.ncm:NCM", "the nearest label's mean, frozen features"),
     },
 )
 STREAMS = Registry(
