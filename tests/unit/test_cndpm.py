@@ -110,17 +110,19 @@ def test_counting_as_the_code_does_counts_surprises_too():
 
 def test_full_memory_recruits_and_is_emptied():
     learner = CNDPM(settings=small_cndpm(memory=40))
-    seen = feed(learner, a(3))
-    assert [s.change for s in seen] == [Change.NONE, Change.NONE, Change.RECRUITED]
+    feed(learner, a(2))
+    assert (learner.expert_ids, learner.sizes().samples) == ((), 32)
+    feed(learner, a(1))
+    assert (learner.expert_ids, learner.sizes().samples) == ((0,), 0)
     assert learner.built.counts == [48.0]
-    assert learner.sizes().samples == 0
 
 
 def test_new_labels_recruit_an_expert_which_the_density_alone_finds_again():
     learner = CNDPM(settings=small_cndpm(temperature=0.05))
     near = [Batch(3 * batch.x, batch.y) for batch in a(20)]
     far = [Batch(-3 * batch.x, batch.y + 4) for batch in a(20, seed=1)]
-    feed(learner, near + far)
+    found = [seen for seen in feed(learner, near + far) if seen.change is Change.RECRUITED]
+    assert [(seen.step >= 20, seen.expert) for seen in found] == [(True, 1)]
     assert learner.expert_ids == (0, 1)
     fresh = 3 * a(1, seed=9)[0].x
     assert learner.route(fresh).tolist() == [0] * 16

@@ -95,10 +95,10 @@ class CNDPM:
 
     >>> rates = Rates(density_steps=1, classifier_steps=1)
     >>> learner = CNDPM(settings=CNDPMSettings(memory=4, rates=rates))
-    >>> learner.observe(Batch([[0.0, 1.0]] * 3, [5, 5, 6])).change, learner.expert_ids
-    (<Change.NONE: 'none'>, ())
-    >>> learner.observe(Batch([[1.0, 1.0]], [6])).change, learner.expert_ids
-    (<Change.RECRUITED: 'recruited'>, (0,))
+    >>> learner.observe(Batch([[0.0, 1.0]] * 3, [5, 5, 6])).expert, learner.expert_ids
+    (0, ())
+    >>> learner.observe(Batch([[1.0, 1.0]], [6])).expert, learner.expert_ids
+    (0, (0,))
     """
 
     hints: ClassVar[Hints] = Hints.NOTHING
@@ -134,7 +134,8 @@ class CNDPM:
         change = Change.NONE
         if sum(len(slots) for _, slots in self._memory) >= self.settings.memory:
             self._sleep()
-            expert, change = len(self.built.experts) - 1, Change.RECRUITED
+            expert = len(self.built.experts) - 1
+            change = Change.RECRUITED if expert else Change.NONE  # the first changes nothing
         self._steps += 1
         return Observation(self._steps - 1, loss, math.nan, math.nan, expert, change)
 
