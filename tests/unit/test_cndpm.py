@@ -172,6 +172,16 @@ def test_classifiers_grow_and_keep_what_they_know():
     feed(learner, a(1))  # the optimiser goes on with the wider layer
 
 
+def test_state_brings_its_placeholder_along():
+    one, other = (CNDPM(seed=seed, settings=small_cndpm()) for seed in (0, 1))
+    feed(one, a(10))
+    other.load_state_dict(one.state_dict())
+    x = a(1, seed=9)[0].x
+    assert torch.equal(one.predict(x), other.predict(x))
+    pairs = zip(one.built.fallow.parameters(), other.built.fallow.parameters(), strict=True)
+    assert all(torch.equal(mine, theirs) for mine, theirs in pairs)
+
+
 def test_embedded_digits_recruit_an_expert_a_pair():
     rates = Rates(2e-3, 1e-3, density_steps=150, classifier_steps=100)
     settings = CNDPMSettings(memory=100, draws=2, rates=rates)

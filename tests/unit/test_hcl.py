@@ -151,6 +151,15 @@ def test_pixels_are_dequantised_for_training_and_fixed_for_answers():
     assert torch.allclose(fixed.sigmoid().double(), expected, atol=1e-6)
 
 
+def test_state_brings_its_orders_and_means_along():
+    one, other = (HCL(seed=seed, settings=small_hcl()) for seed in (0, 1))
+    feed(one, a(10))
+    other.load_state_dict(one.state_dict())
+    x = a(1, seed=9)[0].x
+    assert torch.equal(one._flow(x)[0], other._flow(x)[0])
+    assert torch.equal(one.predict(x), other.predict(x))
+
+
 def test_embedded_digits_are_learned():
     learner = HCL(settings=HCLSettings(couplings=2, hidden=64))
     stream = Split(order=(0, 1), passes=3, batch=32).open(seed=0)

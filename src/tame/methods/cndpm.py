@@ -271,7 +271,7 @@ class CNDPM:
     @torch.no_grad()
     def _answers(self, x: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return log N_k p(x; k) and log p(y | x; k), by draws that are always the same."""
-        fixed = torch_generator(derive(self.seed, "cndpm", "fixed"))
+        fixed = torch_generator(derive(self.built.seed, "cndpm", "fixed"))
         shape = (1, self.settings.draws, self.settings.latent)
         noise, prior = torch.randn(shape, generator=fixed).to(self.device), self._prior()
         parts = [self.built.judge(self._flat(part), noise) for part in x.split(CHUNK)]

@@ -110,6 +110,7 @@ class Dreamers:
 
     def state_dict(self) -> State:
         return {
+            "seed": self.seed,
             "slots": self.slots,
             "counts": list(self.counts),
             "experts": [dict(expert.state_dict()) for expert in self.experts],
@@ -118,6 +119,7 @@ class Dreamers:
 
     def load_state_dict(self, state: State) -> None:
         self.experts, self._optimisers, self._fallow = [], [], None
+        self.seed = state["seed"]  # the placeholder is drawn from it
         self.slots = state["slots"]
         self.counts = list(state["counts"])
         rates, decayed = self.rates, self.rates.after_sleep

@@ -218,7 +218,7 @@ class HCL:
         return self._flow
 
     def _build(self, inputs: int) -> Flow:
-        with seeded(derive(self.seed, "hcl", "flow"), self.device):
+        with seeded(derive(self._frozen.seed, "hcl", "flow"), self.device):
             flow = Flow(inputs, self.settings.couplings, self.settings.hidden)
         return flow.to(self.device)
 
@@ -269,7 +269,7 @@ class HCL:
     def _mean(self, task: int, slot: int) -> Tensor:
         if (task, slot) not in self._means:
             size = 0 if self._flow is None else len(self._flow.centre)
-            drawn = torch_generator(derive(self.seed, "hcl", "mean", task, slot))
+            drawn = torch_generator(derive(self._frozen.seed, "hcl", "mean", task, slot))
             mean = self.settings.distance * torch.randn(size, generator=drawn)
             self._means[task, slot] = mean.to(self.device)
         return self._means[task, slot]
