@@ -82,6 +82,12 @@ METHODS = Registry(
         "er-ace": Entry("tame.methods.er_ace:ERACE", "replay that spares absent labels"),
         "der++": Entry("tame.methods.derpp:DERpp", "replay of samples and of old answers"),
         "oracle": Entry("tame.methods.oracle:Oracle", "TAME told the task", "TRAIN_TASK"),
+        "cndpm": Entry("tame.methods.cndpm:CNDPM", "a density an expert; surprises recruit"),
+        "hcl": Entry("tame.methods.hcl:HCL", "one flow, tasks by typicality (reconstruction)"),
+        "gdumb": Entry("tame.methods.gdumb:GDumb", "a balanced memory, learned only when asked"),
+        "slda": Entry("tame.methods.slda:SLDA", "running means, one covariance, frozen features"),
+        "ranpac": Entry("tame.methods.ranpac:RanPAC", "random projection, then ridge regression"),
+        "ncm": Entry("tame.methods.ncm:NCM", "the nearest label's mean, frozen features"),
     },
 )
 STREAMS = Registry(

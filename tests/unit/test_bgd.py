@@ -9,6 +9,8 @@ from worlds import a, feed
 
 from tame import Batch
 from tame.methods.bgd import BGD, BGDSettings, default_spread, posterior_step
+from tame.methods.drawn import Averaged
+from tame.streams.permute import Permute
 
 NET = {"name": "mlp", "hidden": [8]}
 
@@ -127,6 +129,36 @@ def test_bytes_of_the_spreads_are_counted():
 
 def test_default_spread_is_the_papers_scale():
     assert default_spread(nn.Linear(784, 10)) == pytest.approx(0.5 / 28)
+
+
+def test_average_is_over_draws_from_the_posterior():
+    """E sigmoid(3 + 6 e) is 0.69, far from the mean weight's sigmoid(3) = 0.95."""
+    net = Quadratic()
+    net.weight.data.fill_(1.0)
+    found = Averaged(net, {"weight": torch.full((1,), 2.0)}, 2000, 0, 2)(torch.tensor([[3.0]]))
+    assert found.sum().item() == pytest.approx(1.0)
+    assert found[0, 0].item() == pytest.approx(0.69, abs=0.03)
+
+
+def test_average_of_certain_weights_is_the_answer_of_the_means():
+    plain, averaged = (BGD(net=NET, settings=BGDSettings(average=n)) for n in (0, 3))
+    for learner in (plain, averaged):
+        feed(learner, a(10))
+        for spread in learner._spreads.values():
+            spread.zero_()
+    x = a(1, seed=9)[0].x
+    assert torch.equal(plain.predict(x), averaged.predict(x))
+
+
+def test_embedded_digits_are_learned_and_partly_kept_when_pixels_are_permuted():
+    learner = BGD(net={"name": "mlp", "hidden": [64]}, settings=BGDSettings(draws=4))
+    stream = Permute(segments=2, passes=1, batch=32).open(seed=0)
+    feed(learner, stream.batches())
+    first, second = (
+        float((learner.predict(part.x) == part.y).float().mean()) for part in stream.held_out()
+    )
+    assert second > 0.7
+    assert first > 0.4
 
 
 @pytest.mark.parametrize("bad", [{"draws": 0}, {"spread": 0.0}])

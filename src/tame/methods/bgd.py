@@ -7,8 +7,8 @@ over the batch, E the mean over the draws:
     mean   <- mean - eta * spread^2 * E[g]
     spread <- spread * sqrt(1 + (spread * E[g e] / 2)^2) - spread^2 * E[g e] / 2
 
-The paper trains one softmax over all labels. Its label trick, a softmax over the labels present in
-the batch alone, is a setting.
+It is told nothing. The paper trains one softmax over all labels. Its label trick, a softmax over
+the labels present in the batch alone, is a setting.
 """
 
 import math
@@ -28,6 +28,7 @@ from tame.core.settings import Training
 from tame.engine.lesson import Lesson
 from tame.engine.losses import sample_losses
 from tame.engine.randomness import PrivateDraws, derive, restore_torch, torch_generator
+from tame.methods.drawn import Averaged
 from tame.methods.single import SingleNetwork
 from tame.nets import resolve
 from tame.types import (
@@ -55,6 +56,7 @@ class BGDSettings:
     root of the widest layer's inputs, about what the paper uses (0.018 for 784 inputs). `eta` is
     the only rate; each batch takes `draws` (K) gradients. `initial` says whether the first means
     are Xavier's, as in the paper, or the net's own (as they must be where weights are pre-trained).
+    Answers are those of the means, or, as the authors' program offers, the mean of `average` draws.
     """
 
     slots: int = 10
@@ -64,11 +66,14 @@ class BGDSettings:
     draws: int = 10
     label_trick: bool = False
     initial: Literal["xavier", "net"] = "xavier"
+    average: int = 0
     training: ClassVar[Training] = Training(engine="eager", precision="float32")
 
     def __post_init__(self) -> None:
         if self.draws < 1:
             raise ValueError(f"draws is 1 or more, not {self.draws}")
+        if self.average < 0:
+            raise ValueError(f"average is 0 (the means) or more draws, not {self.average}")
         if self.spread is not None and self.spread <= 0:
             raise ValueError(f"spread is positive, not {self.spread}")
 
@@ -122,7 +127,11 @@ class BGD:
         return Consolidation(experts=0, sizes=self.sizes())
 
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:  # noqa: ARG002 (one network)
-        return self._single.predict(x)
+        if not self.settings.average or self._single.network is None:
+            return self._single.predict(x)
+        live, seed = len(self._single.intake.labels), derive(self.seed, "bgd", "average")
+        net = Averaged(self._single.network.net, self._spreads, self.settings.average, seed, live)
+        return self._single.predict(x, net)
 
     def sizes(self) -> Sizes:
         sizes = self._single.sizes()
