@@ -11,6 +11,7 @@ from tame.bench.paper.measures import Spread, spread
 from tame.bench.wording import size
 
 _SIGNS = "osD^vP*X"
+_AIR = 2.5
 
 
 def bytes_figure(board: Board) -> Markup:
@@ -23,7 +24,8 @@ def bytes_figure(board: Board) -> Markup:
         axes.xaxis.set_minor_formatter(FuncFormatter(lambda _, __: ""))
         for number, row in enumerate(board.rows):
             _point(axes, row, number)
-        axes.margins(x=0.12)
+        weights = [max(kept(run), 1.0) for row in board.rows for run in row.runs]
+        axes.set_xlim(min(weights) / _AIR, max(weights) * _AIR)  # apart even if all are equal
 
     return drawn(f"bytes-{board.stream}", "Accuracy against bytes kept", 3.6, draw)
 
