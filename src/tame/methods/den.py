@@ -179,8 +179,8 @@ class DEN:
         tensors += [part for head in net.heads.values() for part in (head.weight, head.bias)]
         dense = sum(part.numel() for part in tensors)
         nonzero = sum(int(part.count_nonzero()) for part in tensors)
-        others = [g for g in (self._settled, self._live, self._done) if g not in (None, net)]
-        training = sum(tensor_bytes(g.state_dict()) for g in others if g is not None)
+        spare = [other for other in (self._settled, self._live, self._done) if other is not net]
+        training = sum(tensor_bytes(other.state_dict()) for other in spare if other is not None)
         kept = (self._buffer.nbytes(), training, len(self._buffer))
         return Sizes(nonzero, dense, dense, tensor_bytes(tensors), *kept)
 
@@ -256,9 +256,8 @@ class DEN:
         slopes = torch.autograd.grad(loss, parts, materialize_grads=True)
         with torch.no_grad():
             for part, slope in zip(parts, slopes, strict=True):
-                part.requires_grad_(requires_grad=False)
-                part -= PACE * slope
-        return float(loss)
+                part.requires_grad_(False).sub_(PACE * slope)  # noqa: FBT003 (torch's)
+        return float(loss.detach())
 
     def _answering(self) -> Growing | None:
         return self._done or self._live or self._settled

@@ -48,8 +48,9 @@ def group_shrunk(rows: Tensor, by: float) -> Tensor:
     tensor([[1.5000, 2.0000],
             [0.0000, 0.0000]])
     """
-    length = rows.norm(dim=1, keepdim=True)
-    return rows * (1 - by / length.clamp(min=torch.finfo(rows.dtype).tiny)).clamp(min=0)
+    length: Tensor = rows.norm(dim=1, keepdim=True)
+    share = (1 - by / length.clamp(min=torch.finfo(rows.dtype).tiny)).clamp(min=0)
+    return rows * share
 
 
 def selected(weights: Sequence[Tensor], head: Tensor) -> list[Tensor]:
@@ -136,12 +137,12 @@ class Stages:
         self._remove_idle(old)
 
     def _new_units(self, old: Sequence[int]) -> list[Trained]:
-        found = self._whole_head()
+        found = []
         for weight, bias, count in zip(self.net.weights, self.net.biases, old, strict=True):
             mask = torch.zeros_like(weight)
             mask[count:] = 1
             found += [Trained(weight, mask), Trained(bias, mask[:, 0].clone())]
-        return found
+        return [*found, *self._whole_head()]
 
     def _remove_idle(self, old: Sequence[int]) -> None:
         """Take away added units whose incoming vector is zero."""
@@ -161,7 +162,7 @@ class Stages:
         head.widths = self.net.widths
 
     def _split(self, before: Growing, old: Sequence[int]) -> bool:
-        """Double the units that moved most: the old one goes back, its copy keeps what it learned."""
+        """Double the units that moved most: the old goes back, its copy keeps what it learned."""
         any_split = False
         for layer, count in enumerate(old):
             now, then = self.net.weights[layer], before.weights[layer]
@@ -174,6 +175,7 @@ class Stages:
         return any_split
 
     def _double(self, layer: int, units: Tensor, before: Growing) -> None:
+        """Add copies of units; units new to this task, and its head, listen to the copies now."""
         weight, bias = self.net.weights[layer], self.net.biases[layer]
         rows, shift = weight[units].clone(), bias[units].clone()
         back = before.weights[layer][units]
@@ -185,6 +187,11 @@ class Stages:
             head = self.net.heads[self.task]
             self.net.widen(self.task, head.weight[:, units].clone())
             head.weight[:, units] = 0
+        else:
+            after = self.net.weights[layer + 1]
+            fresh = slice(before.widths[layer + 1], None)
+            after[fresh, len(weight) :] = after[fresh, units]
+            after[fresh, units] = 0
 
     @torch.no_grad()
     def _loss(self, teaching: Teaching) -> float:
@@ -202,6 +209,7 @@ class Stages:
     ) -> None:
         """Train the masked entries; shrink them after every step, added units as groups."""
         tensors = [part.tensor.requires_grad_() for part in trained]
+        shared = len(tensors) - len(self._head())  # the head comes last, and is anchored to nothing
         anchors = [tensor.detach().clone() for tensor in tensors]
         optimiser = torch.optim.Adam(tensors, lr=self._set.rate)
         total = iterations or self._set.iterations
@@ -214,14 +222,14 @@ class Stages:
             loss = loss_of(outputs, teaching.targets[rows])
             loss = loss + sum(self._set.l2 / 2 * (t * t).sum() for t in tensors)
             if drift:
-                pairs = zip(tensors, anchors, strict=True)
+                pairs = zip(tensors[:shared], anchors, strict=False)
                 loss = loss + sum(self._set.drift / 2 * (t - a).square().sum() for t, a in pairs)
             loss.backward()
             optimiser.step()
             self._settle(trained, anchors, group)
             self._progress(what, step + 1, total)
         for tensor in tensors:
-            tensor.requires_grad_(requires_grad=False)
+            tensor.requires_grad_(False)  # noqa: FBT003 (torch's)
 
     @torch.no_grad()
     def _settle(

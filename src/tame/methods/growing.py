@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from tame.types import State
 SCALE = 0.05  # of the first weights of added units and heads
 
 
-@dataclass
+@dataclass(eq=False)
 class Head:
     """A task's own outputs, which labels they are, and how wide each layer was at its time."""
 
@@ -27,7 +28,7 @@ class Head:
         }  # fmt: skip
 
 
-@dataclass
+@dataclass(eq=False)
 class Growing:
     """Layers as plain tensors: `weights[l]` is (units, inputs); ReLU after each.
 
@@ -45,7 +46,7 @@ class Growing:
         sizes = [inputs, *hidden]
         weights = [
             torch.randn(after, before, generator=generator) * (2 / before) ** 0.5
-            for before, after in zip(sizes, sizes[1:], strict=False)
+            for before, after in pairwise(sizes)
         ]
         return cls(weights, [torch.zeros(after) for after in hidden])
 
