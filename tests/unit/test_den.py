@@ -139,6 +139,16 @@ def test_it_grows_only_where_the_loss_asks_for_it():
     assert enough._done.widths == [12, 8]
 
 
+def test_a_boundary_without_data_after_it_changes_no_answer():
+    made = two_tasks()
+    x = a(1, seed=7)[0].x
+    before = made.predict(x)
+    made.inform(Hint(task=2))
+    made.consolidate()
+    assert torch.equal(made.predict(x), before)
+    assert made.sizes().samples == 0
+
+
 def test_other_nets_are_refused():
     with pytest.raises(ConfigError, match="its net is an mlp"):
         DEN(net="lenet")

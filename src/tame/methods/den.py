@@ -145,7 +145,7 @@ class DEN:
 
     def consolidate(self, progress: Progress = silent) -> Consolidation:
         """Take the present task through all stages, unless nothing new came."""
-        if self._done is None and self._settled is not None:
+        if self._done is None and self._settled is not None and len(self._buffer):
             x, slots = self._buffer.columns()
             net, slots = self._settled.clone(), slots.long()
             fresh = self._told.task not in net.heads
