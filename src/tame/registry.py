@@ -73,6 +73,8 @@ METHODS = Registry(
         "joint": Entry(
             "tame.methods.joint:Joint", "keeps everything, trains on it all: upper bound"
         ),
+        "itaml": Entry("tame.methods.itaml:ITAML", "meta-trained; infers the task of 20 samples"),
+        "den": Entry("tame.methods.den:DEN", "a network that grows and splits its units"),
         "bgd": Entry("tame.methods.bgd:BGD", "Gaussian weights; the certain ones move less"),
         "ewc": Entry("tame.methods.ewc:EWC", "holds weights by Fisher information", TASKS),
         "si": Entry("tame.methods.si:SI", "holds weights whose movement paid", TASKS),

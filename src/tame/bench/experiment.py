@@ -16,11 +16,14 @@ class RunSettings:
     """How a run is kept and computed.
 
     A checkpoint is written every `checkpoint_seconds`. `threads` is how many CPU threads compute
-    (0: as torch decides); results repeat bit for bit only under the same number.
+    (0: as torch decides); results repeat bit for bit only under the same number. With `matrix`,
+    a copy of the learner is consolidated and measured after every segment, each batch is predicted
+    before it is learned, and what was known is probed after each shift.
     """
 
     checkpoint_seconds: float = 10.0
     threads: int = 0
+    matrix: bool = False
 
 
 @dataclass(frozen=True)

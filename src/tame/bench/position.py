@@ -6,18 +6,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tame.bench.course import Followed
+
 PHASES = ("stream", "consolidate", "evaluate")
 
 
 @dataclass
 class Position:
-    """Where a run stands: its phase, the next batch, the length of its events, seconds spent."""
+    """Where a run stands: its phase, the next batch, the length of its events, seconds spent.
+
+    `followed` is what an accuracy matrix holds so far, where the run keeps one.
+    """
 
     phase: str = "stream"
     step: int = 0
     events: int = 0
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     attempts: dict[str, int] = field(default_factory=dict)
+    followed: Followed = field(default_factory=Followed)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data of constant length: times must not change the size of the file."""
@@ -28,13 +34,15 @@ class Position:
             "events": self.events,
             "seconds": seconds,
             "attempts": self.attempts,
+            "followed": self.followed.to_json(),
         }
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> "Position":
         """Read back what `to_json` returned."""
         seconds = {name: float(spent) for name, spent in kept["seconds"].items()}
-        return cls(kept["phase"], kept["step"], kept["events"], seconds, kept["attempts"])
+        followed = Followed(**kept.get("followed", {}))
+        return cls(kept["phase"], kept["step"], kept["events"], seconds, kept["attempts"], followed)
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -43,4 +51,5 @@ class Position:
         try:
             yield
         finally:
-            self.seconds[phase] += time.perf_counter() - begun
+            spent = time.perf_counter() - begun
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + spent

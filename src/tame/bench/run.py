@@ -8,13 +8,18 @@ from typing import Any, Protocol
 
 import torch
 
+from tame.bench.agreement import adjusted_rand
+from tame.bench.calibration import calibration_error
+from tame.bench.course import Course, copied
+from tame.bench.effort import macs_per_prediction
 from tame.bench.experiment import Experiment, from_table
-from tame.bench.machine import hardware, versions
+from tame.bench.machine import hardware
 from tame.bench.metrics import ALARMS, detection, evaluate, mean, stands_for, summarise, teaching
+from tame.bench.outcome import heading, weight
 from tame.bench.position import Position
 from tame.bench.report import write_report
 from tame.bench.store import EventLog, NoLog, RunFolder, write_text
-from tame.bench.telling import Telling, told
+from tame.bench.telling import Telling
 from tame.checkpoint import save_learner
 from tame.config import merge
 from tame.engine.world import World, join
@@ -62,8 +67,11 @@ class Run:
         self.world = world or World()
         self.device = self.world.device(experiment.device)
         self.stream = experiment.open_stream()
-        self.learner = replace(experiment, device=self.device).learner()
+        self.learner = self._fresh()
         self.position = Position()
+
+    def _fresh(self) -> Any:
+        return replace(self.experiment, device=self.device).learner()
 
     def restore(self) -> None:
         """Go back to the last checkpoint, if there is one."""
@@ -102,15 +110,21 @@ class Run:
     def _learn(self, stream: Stream) -> None:
         self.watcher.phase("stream", len(stream), self.position.step)
         telling = Telling(self.learner.hints, stream.truth())
+        course = Course(stream, self.position.followed) if self.experiment.run.matrix else None
         saved = time.monotonic()
         with self._log() as log:
             for batch in stream.batches(self.position.step):
+                if course is not None:
+                    with self.position.timed("matrix"):
+                        course.before(self.learner, self.position.step, batch)
                 with self.position.timed("stream"):
                     telling.inform(self.learner, self.position.step)
                     seen = self.learner.observe(batch)
                 self.position.step += 1
                 log.add(seen)
                 self.watcher.step(seen)
+                if course is not None and self.position.step < len(stream):
+                    self._add_rows(course)
                 if self.world.anyone(self.watcher.stop_asked()):
                     self._checkpoint(log)
                     raise StopRequestedError(
@@ -121,6 +135,14 @@ class Run:
                     saved = time.monotonic()
             self.position.phase = "consolidate"
             self._checkpoint(log)
+
+    def _add_rows(self, course: Course) -> None:
+        """Measure a consolidated copy, where a segment has ended."""
+        while course.due(self.position.step):
+            with self.position.timed("matrix"):
+                copy = copied(self.learner, self._fresh)
+                copy.consolidate(self.watcher.progress)
+                course.add_row(copy)
 
     def _log(self) -> EventLog | NoLog:
         first = self.world.first
@@ -154,12 +176,14 @@ class Run:
         alarms = [shift["step"] for shift in shifts if shift["change"] in ALARMS]
         taught = teaching(truth, [event["expert"] for event in events])
         stands = stands_for(truth, taught)
+        held = stream.held_out()
         with self.position.timed("evaluate"):
-            rows = evaluate(self.learner, truth, stream.held_out(), stands)
+            rows = evaluate(self.learner, truth, held, stands)
+        routed = bool(getattr(self.learner, "expert_ids", ()))
         selector = [row["selector"] for row in rows if row["selector"] is not None]
         places = zip(truth.origins, truth.starts, strict=True)
         return {
-            **self._heading(),
+            **heading(self.experiment, self.learner),
             "accuracy": summarise(rows),
             "selector_accuracy": sum(selector) / len(selector) if selector else None,
             "untold_accuracy": mean([row["untold"] for row in rows]),
@@ -178,40 +202,22 @@ class Run:
             "restarts": sum(event["restarted"] for event in events),
             "pruning_attempts": self.position.attempts,
             "samples": sum(counts.total() for counts in taught.values()),
-            **self._weight(),
-        }
-
-    def _heading(self) -> dict[str, Any]:
-        experiment, table = self.experiment, self.experiment.table()
-        return {
-            "format": 1,
-            "method": experiment.method,
-            "stream": table["stream"],
-            "preset": experiment.preset,
-            "seed": experiment.seed,
-            "hints": [hint.name for hint in self.learner.hints],
-            "told": told(self.learner.hints),
-        }
-
-    def _weight(self) -> dict[str, Any]:
-        sizes = self.learner.sizes()
-        return {
-            "parameters": {
-                "nonzero": sizes.nonzero,
-                "paper_count": sizes.paper_count,
-                "dense": sizes.dense,
-            },
-            "bytes": {
-                "model": sizes.model_bytes,
-                "samples": sizes.sample_bytes,
-                "training_state": sizes.training_bytes,
-                "file": self.folder.model.stat().st_size,
-            },
-            "samples_kept": sizes.samples,
-            "seconds": {name: round(spent, 3) for name, spent in self.position.seconds.items()},
-            "versions": versions(),
+            "expert_agreement": adjusted_rand(taught) if routed else None,
+            "calibration_error": calibration_error(self.learner, held),
+            "macs": macs_per_prediction(self.learner, held),
             "hardware": hardware(self.experiment.device),
+            **weight(self.learner, self.position, self.folder.model),
+            **self._followed(stream),
         }
+
+    def _followed(self, stream: Stream) -> dict[str, Any]:
+        """Return the accuracy matrix, whose last row the consolidated learner itself gives."""
+        if not self.experiment.run.matrix:
+            return {}
+        course = Course(stream, self.position.followed)
+        while course.due(len(stream)):
+            course.add_row(self.learner)
+        return {"course": course.summary()}
 
 
 def start(

@@ -70,6 +70,12 @@ class Answering:
         """Return the labels one expert gives, whatever the selector says."""
         return self.model.predict(self._intake.check_inputs(x), expert)
 
+    @torch.no_grad()
+    def log_probabilities(self, x: ArrayLike) -> tuple[Tensor, Tensor]:
+        """Return how likely each label is for each sample, and the label of each column."""
+        model = self.model.eval()
+        return model(self._intake.check_inputs(x)), model.labels
+
     def sizes(self) -> Sizes:
         """Return what the learner weighs now."""
         return weigh(self._pool, self._selector)

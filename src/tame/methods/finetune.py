@@ -63,6 +63,10 @@ class FineTune:
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:  # noqa: ARG002 (one network)
         return self._single.predict(x)
 
+    def log_probabilities(self, x: ArrayLike) -> tuple[Tensor, Tensor]:
+        """Return how likely each label is for each sample, and the label of each column."""
+        return self._single.log_probabilities(x)
+
     def sizes(self) -> Sizes:
         return self._single.sizes()
 

@@ -95,6 +95,11 @@ class Joint:
             return self._single.predict(x)
         return self._single.predict(x, self._joint, self._fitted[1])
 
+    def log_probabilities(self, x: ArrayLike) -> tuple[Tensor, Tensor]:
+        """Return how likely each label is for each sample, and the label of each column."""
+        taught = None if self._joint is None else self._fitted[1]
+        return self._single.log_probabilities(x, self._joint, taught)
+
     def sizes(self) -> Sizes:
         sizes = self._single.sizes(self._joint)
         kept = sum(x.nbytes + slots.nbytes for x, slots in self._store)

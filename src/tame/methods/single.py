@@ -100,6 +100,18 @@ class SingleNetwork:
         found = [masked(part, able).argmax(1) for part in scores]
         return self.intake.labels.labels().to(self.device)[torch.cat(found)]
 
+    @torch.no_grad()
+    def log_probabilities(
+        self, x: ArrayLike, net: nn.Module | None = None, taught: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return (samples, labels) log-probabilities and each column's label; cf. `predict`."""
+        x = self.intake.check_inputs(x)
+        net = (net or self.built.net).eval()
+        live = len(self.intake.labels) if taught is None else taught
+        step = self.intake.ready
+        found = [net(step(part))[:, :live].log_softmax(1) for part in x.split(CHUNK)]
+        return torch.cat(found), self.intake.labels.labels().to(self.device)[:live]
+
     def plan(self) -> Blueprint:
         """Return what further networks of this method would be built from."""
         return self.built.plan
