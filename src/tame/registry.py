@@ -73,13 +73,17 @@ METHODS = Registry(
         "joint": Entry(
             "tame.methods.joint:Joint", "keeps everything, trains on it all: upper bound"
         ),
-        "itaml": Entry("tame.methods.itaml:ITAML", "meta-trained; infers the task of 20 samples"),
-        "den": Entry("tame.methods.den:DEN", "a network that grows and splits its units"),
         "bgd": Entry("tame.methods.bgd:BGD", "Gaussian weights; the certain ones move less"),
         "ewc": Entry("tame.methods.ewc:EWC", "holds weights by Fisher information", TASKS),
         "si": Entry("tame.methods.si:SI", "holds weights whose movement paid", TASKS),
         "rwalk": Entry("tame.methods.rwalk:RWalk", "holds weights by Fisher and path", TASKS),
         "agem": Entry("tame.methods.agem:AGEM", "turns gradients that hurt a memory", TASKS),
+        "den": Entry("tame.methods.den:DEN", "grows and splits its units", "TRAIN_TASK TEST_TASK"),
+        "itaml": Entry(
+            "tame.methods.itaml:ITAML",
+            "meta-trained; infers the task of 20 samples",
+            "TRAIN_TASK TASK_COUNT TEST_GROUP",
+        ),
         "er": Entry("tame.methods.er:ER", "repeats a uniform sample of the stream"),
         "er-ace": Entry("tame.methods.er_ace:ERACE", "replay that spares absent labels"),
         "der++": Entry("tame.methods.derpp:DERpp", "replay of samples and of old answers"),
