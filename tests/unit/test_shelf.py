@@ -206,6 +206,16 @@ def test_what_is_done_to_an_opened_expert_is_forgotten():
     assert difference(stripped(pool.open(0)), before) is None
 
 
+def test_an_expert_opened_before_it_woke_does_not_take_its_place():
+    pool = three()._pool
+    old = pool.open(0)
+    pool._opened.clear()
+    awake = pool.switch(pool.open(0))
+    assert awake is not old
+    pool.switch(pool.awake[1])
+    assert pool.switch(old) is awake is pool.active
+
+
 def test_few_are_open_at_a_time():
     pool = three()._pool
     pool._opened.update({100 + number: pool.open(0) for number in range(OPEN)})
