@@ -115,7 +115,8 @@ class Layout:
         """Return the masks again from the places that are kept."""
         masked = {part.name for part in self.parts if part.masked}
         views = self.views(kept)
-        return {name: value.clone() for name, value in views.items() if name in masked}
+        plain = torch.contiguous_format
+        return {n: v.clone(memory_format=plain) for n, v in views.items() if n in masked}
 
     def _pieces(self, row: Tensor) -> Iterator[tuple[Part, Tensor]]:
         begin = 0

@@ -100,9 +100,9 @@ class ExpertPool:
             self._memories.drop(expert.id)
             self.shelf = self.shelf.without(expert.id)
             self._opened.pop(expert.id, None)
-            self._awake[expert.id] = expert
-        self.active, self._elsewhere = expert, None
-        return expert
+        self.active = self._awake.setdefault(expert.id, expert)
+        self._elsewhere = None
+        return self.active
 
     def recruit(self) -> Expert:
         """Add a new expert and make it the active one."""

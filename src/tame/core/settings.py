@@ -64,8 +64,11 @@ class Settings:
     the reservoir of every expert is thinned to half as many samples, still a uniform sample of what
     it saw; the selector's is counted, but keeps its size, and one sample an expert is always kept.
     After an alarm at most `shortlist` experts are tried, those the selector finds likeliest for the
-    batch (0: all of them); a pool no larger is tried whole. `workers` prune the experts where there
-    are several to prune (none: this process, one after another); who does it changes no result.
+    batch (0: all of them); a pool no larger is tried whole. A selector that was never trained
+    ranks by the nearest mean of its remembered samples. What is not tried cannot be switched to:
+    an expert outside the shortlist that knows the batch is recruited a second time.
+    `workers` prune the experts where there are several to prune (none: this process, one after
+    another); who does it changes no result.
 
     >>> from tame import Settings, Deviation
     >>> Settings(detector=Deviation(width=4.0)).detector.width

@@ -111,5 +111,7 @@ def _read_tensor(name: str, shape: list[int], data: bytes, begin: int) -> tuple[
     dtype: torch.dtype = getattr(torch, name)
     empty = torch.empty(shape, dtype=dtype)
     end = begin + empty.nbytes
+    if end == begin:
+        return empty, end
     bytes_ = torch.from_numpy(np.frombuffer(data[begin:end], np.uint8).copy())
     return bytes_.view(dtype).view(shape), end
