@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tame.core.expert import Expert
+from tame.core.expert import Expert, unseen
 from tame.core.network import Blueprint
 from tame.core.shelf import Shelf
 from tame.engine.eager import half, wants_half
@@ -33,6 +34,12 @@ class Sleeper:
         """Its detector, as it was packed."""
         self._fresh.load_state_dict(self.shelf.rest(self.row)["detector"])
         return self._fresh
+
+    @property
+    def taught(self) -> np.ndarray:
+        """Which slots it has been taught."""
+        taught: np.ndarray = self.shelf.taught[self.row]
+        return taught
 
     @property
     def slots(self) -> int:
@@ -85,7 +92,10 @@ class Readings:
             return [first.measure(self._lesson, keep=False)]
         with half(self._lesson.device, enabled=self._half):
             outputs = self._outputs(group)
-        return self._read(outputs)
+        return [
+            reading._replace(unseen=unseen(self._lesson, one.taught))
+            for one, reading in zip(group, self._read(outputs), strict=True)
+        ]
 
     def _outputs(self, group: list[Known]) -> Tensor:
         ready, first = self._lesson.ready, group[0]
