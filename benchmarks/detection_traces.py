@@ -1,11 +1,13 @@
 """Record the losses of a network that trains, once, for detectors to be replayed over.
 
     python benchmarks/detection_traces.py [--seeds 5] [--data embedded] [--out FILE]
+    TAME_DATA=... python benchmarks/detection_traces.py --stationary 20000 --data mnist --out FILE
 
 One LeNet, as `tame run` would train it, learns one segment of the embedded digits for 1,000
 batches. After 30, 100, 300 and 1,000 of them the segment changes, and the network goes on for 20
 batches as if nobody had noticed. What a detector is shown up to its first alarm is exactly what it
-would have been shown inside a learner, so that it is judged by replay, in milliseconds.
+would have been shown inside a learner, so that it is judged by replay, in milliseconds. With
+`--stationary` nothing changes for so many batches, and every alarm is a false one.
 """
 
 import argparse
@@ -63,7 +65,7 @@ class Recorder:
 def stream(kind: str, data: str, batch: int, seed: int) -> SegmentedStream:
     """Return a stream of two segments whose label sets are the same."""
     passes = 1 + max(AGES) * batch // 500
-    if kind == "permute":
+    if kind != "local split":
         return Permute(data=data, segments=2, passes=passes, batch=batch).open(seed)
     course: dict[str, Any] = {"passes": passes, "batch": batch, "labels": "local"}
     return Split(data=data, order=(0, 1), division="seeded", **course).open(seed)
@@ -78,6 +80,16 @@ def record(segments: SegmentedStream, seed: int) -> Iterator[tuple[int, list[Rea
         learner.observe(next(first))
         if age in AGES:
             yield age, surprised(learner, second)
+    yield 0, readings(learner)
+
+
+def stay(segments: SegmentedStream, count: int, seed: int) -> Iterator[tuple[int, list[Reading]]]:
+    """Yield (0, the readings of so many batches of the first segment, shown again and again)."""
+    learner = TAME(seed=seed, settings=Settings(inputs=INPUTS, detector=Recorder()))
+    end = segments.truth().starts[1]
+    again = (b for _ in itertools.count() for b in itertools.islice(segments.batches(), end))
+    for batch in itertools.islice(again, count):
+        learner.observe(batch)
     yield 0, readings(learner)
 
 
@@ -108,12 +120,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=folder / "traces.npz")
     parser.add_argument("--data", default="embedded")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--stationary", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
     traces: Trace = {}
-    for kind, batch in itertools.product(("permute", "local split"), BATCHES):
+    kinds = ("stationary",) if options.stationary else ("permute", "local split")
+    for kind, batch in itertools.product(kinds, BATCHES):
         for seed in range(options.seeds):
-            for age, found in record(stream(kind, options.data, batch, seed), seed):
+            segments = stream(kind, options.data, batch, seed)
+            still = options.stationary
+            for age, found in stay(segments, still, seed) if still else record(segments, seed):
                 traces[f"{kind}|{batch}|{seed}|{age}"] = packed(found)
             print(kind, batch, seed, flush=True)
     options.out.parent.mkdir(parents=True, exist_ok=True)
