@@ -30,7 +30,9 @@ def test_the_example_learns_all_machines(capsys):
     assert "batch 450: switched expert 0" in told
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "docs/algorithm.md", "docs/detection.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "ARCHITECTURE.md", "docs/algorithm.md", "docs/detection.md"]
+)
 def test_links_between_documents_lead_somewhere(name):
     page = ROOT / name
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))

@@ -60,14 +60,14 @@ def test_shift_while_the_loss_is_still_falling():
     assert any(detector.update(Reading(2.5, 0.2, 32)).shift for _ in range(2))
 
 
-def test_loss_above_the_line_enters_nothing_but_the_votes():
+def test_loss_above_the_line_leaves_the_spread_and_hardly_moves_the_level():
     detector = converged(Quorum())
-    before = detector.state_dict()
+    before, line = detector.state_dict(), 4 * detector._spread()
     assert not detector.update(batch([9.0] * 2 + [0.02] * 30)).shift
     after = detector.state_dict()
-    assert after.pop("votes") > before.pop("votes") == 0.0
-    assert after.pop("seen") == before.pop("seen") + 1
-    assert after == before
+    assert after["votes"] > before["votes"] == 0.0
+    assert after["level"] == pytest.approx(before["level"] + 0.1 * line)
+    assert (after["rises"], after["errors"]) == (before["rises"], before["errors"])
 
 
 def test_level_follows_a_slow_rise_without_alarm():

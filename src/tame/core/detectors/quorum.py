@@ -24,8 +24,9 @@ class Quorum:
     So a batch of 32 decides at once where a stream of single samples needs some eight in a row,
     and no single sample decides anything: heavy tails and slow waves of the loss raise no alarm.
 
-    A loss above the line enters neither level nor spread: taken as usual, the first losses after a
-    change would hide the change. If such losses go on, their votes add up to an alarm.
+    A loss above the line does not enter the spread, and moves the level half as much as one
+    on the line: taken as usual, the first losses after a change would hide the change. A level
+    that did not move at all would take the crest of a wave for a change.
 
     >>> detector = Quorum()
     >>> any(detector.update(Reading(1.0, 0.1, 32)).shift for _ in range(100))
@@ -114,6 +115,8 @@ class Quorum:
             self._rises.append(rise**2)
             self._errors.append(reading.error**2)
             self._level += self.smoothing * rise
+        else:
+            self._level += self.smoothing / 2 * line
         self._seen += 1
 
     def _spread(self) -> float:
