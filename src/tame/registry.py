@@ -148,6 +148,27 @@ DETECTORS = Registry(
             "tame.core.detectors.deviation:Deviation",
             "smoothed loss above mean + width x spread of recent losses (the paper's)",
         ),
+        "quorum": Entry(
+            "tame.core.detectors.quorum:Quorum",
+            "enough samples agree that the loss rose far above its recent level",
+        ),
+        "cusum": Entry(
+            "tame.core.detectors.cusum:Cusum", "standardised losses added up above an allowance"
+        ),
+        "page-hinkley": Entry(
+            "tame.core.detectors.page_hinkley:PageHinkley",
+            "the running sum of the loss's deviations above its own minimum",
+        ),
+        "betting": Entry(
+            "tame.core.detectors.betting:Betting",
+            "bets against the recent level; promises how rare false alarms are",
+        ),
+        "label-set": Entry(
+            "tame.core.detectors.label_set:LabelSet", "a label the expert was never taught"
+        ),
+        "river": Entry(
+            "tame.core.detectors.river:River", "any drift detector of River (`tame[river]`)"
+        ),
     },
 )
 MATCHERS = Registry(

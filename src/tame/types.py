@@ -95,11 +95,15 @@ class Observation(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """One batch as a detector sees it: mean loss, its standard error, how many samples."""
+    """One batch as a detector sees it: mean loss, its standard error, how many samples.
+
+    `unseen` counts the labels among them that the expert asked was never taught.
+    """
 
     loss: float
     error: float = 0.0
     samples: int = 1
+    unseen: int = 0
 
 
 class Verdict(NamedTuple):

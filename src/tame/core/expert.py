@@ -53,6 +53,7 @@ class Expert:
         if keep and not math.isfinite(reading.loss) and not self.network.is_finite():
             self._restart()
             reading = self.network.measure(lesson)
+        reading = reading._replace(unseen=unseen(lesson, self.taught))
         self._reading = reading
         return reading
 
@@ -66,7 +67,7 @@ class Expert:
             odds = torch.rand(augment.numbers, len(lesson), generator=self.draws)
         self.network.learn(lesson, odds)
         self.memory.add(lesson.raw, lesson.slots)
-        seen = np.bincount(lesson.slots.numpy(), minlength=lesson.live)
+        seen = lesson.counts.copy()
         seen[: len(self.counts)] += self.counts
         self.counts = seen
         self.batch = len(lesson)
@@ -89,6 +90,11 @@ class Expert:
         if self.compact is not None and self.compact.steps == self.network.steps:
             return self.compact.net
         return self.network.net
+
+    @property
+    def taught(self) -> np.ndarray:
+        """Which slots it has been taught."""
+        return self.counts > 0
 
     @property
     def is_pruned(self) -> bool:
@@ -140,3 +146,9 @@ class Expert:
             net = self.network.plan.build(kept["slots"], "compact")
             net.load_state_dict(kept["net"])
             self.compact = Compact(net.eval(), kept["masks"], kept["slots"], kept["steps"])
+
+
+def unseen(lesson: Lesson, taught: np.ndarray) -> int:
+    """Return how many of a batch's labels are not among the slots that were taught."""
+    present = lesson.counts > 0
+    return int(present.sum() - present[: len(taught)][taught[: len(present)]].sum())

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tame.core.expert import Expert
+from tame.core.expert import Expert, unseen
 from tame.core.network import Blueprint
 from tame.core.shelf import Shelf
 from tame.engine.eager import half, wants_half
@@ -39,6 +40,12 @@ class Sleeper:
     def kind(self) -> int:
         """A number that it has in common with those it can be run with."""
         return self.shelf.kind(self.row)
+
+    @property
+    def taught(self) -> np.ndarray:
+        """Which slots it has been taught."""
+        taught: np.ndarray = self.shelf.taught[self.row]
+        return taught
 
 
 Known = Expert | Sleeper
@@ -87,7 +94,10 @@ class Readings:
             return [first.measure(self._lesson, keep=False)]
         with half(self._lesson.device, enabled=self._half):
             outputs = self._outputs(group)
-        return self._read(outputs)
+        return [
+            reading._replace(unseen=unseen(self._lesson, one.taught))
+            for one, reading in zip(group, self._read(outputs), strict=True)
+        ]
 
     def _outputs(self, group: list[Known]) -> Tensor:
         ready, first = self._lesson.ready, group[0]

@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -51,6 +52,11 @@ class Lesson:
     def target(self) -> Tensor:
         """The slots on the learner's device."""
         return self.slots.to(self.device)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How many samples each live slot has."""
+        return np.bincount(self.slots.numpy(), minlength=self.live)
 
     def rows(self, begin: int, end: int) -> "Lesson":
         """Return some of its samples as a lesson; asked again for the same, the same one."""
