@@ -12,7 +12,6 @@ NAME.cp<k>-seedN.json and NAME.cs<k>-seedN.json.
 """
 
 import argparse
-import copy
 import json
 import os
 import shutil
@@ -52,11 +51,14 @@ class Snapshots(Unwatched):
 
 
 class Moment:
-    """A model of an earlier moment, as far as `evaluate` needs it."""
+    """A model of an earlier moment, as far as `evaluate` needs it.
 
-    def __init__(self, model: RoutedModel) -> None:
+    Its selector has never seen the experts that came later, and sends nothing to them.
+    """
+
+    def __init__(self, model: RoutedModel, experts: int) -> None:
         self.model = model
-        self.expert_ids = tuple(model.owners.tolist())
+        self.expert_ids = tuple(model.owners.tolist()[:experts])
 
     def predict(self, x: Tensor) -> Tensor:
         """Return labels by routing."""
@@ -139,7 +141,7 @@ class Study:
         """Prune with a smaller C_p."""
         self.reopen(self.aside)
         pool = self.learner._pool  # noqa: SLF001
-        for expert in [] if pool is None else pool.experts:
+        for expert in [] if pool is None else pool.awake:
             expert.memory = shortened(expert.memory, size)
         self.conclude(f"{self.options.name}.cp{size}", [f"pruner.memory={size}"])
 
@@ -175,9 +177,7 @@ class Study:
         selector = learner.settings.selector.fresh(learner.seed)
         selector.load_state_dict(state, pool.plan)
         selector.fit(pool.plan, intake.ready)
-        early = copy.copy(pool)
-        early._awake = {e.id: e for e in pool.awake[:count]}  # noqa: SLF001 (none is packed yet)
-        return Moment(assemble(intake, early, selector, learner.settings.decision))
+        return Moment(assemble(intake, pool, selector, learner.settings.decision), count)
 
 
 def _sizes(text: str) -> list[int]:
