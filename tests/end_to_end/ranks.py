@@ -149,4 +149,5 @@ def main() -> None:
         (folder / f"{name}-{world.rank}.json").write_text(json.dumps(told))
 
 
-main()
+if __name__ == "__main__":
+    main()
