@@ -99,27 +99,28 @@ def first_alarm(detector: ShiftDetector, losses: np.ndarray) -> int | None:
     return None
 
 
-def quiet(make: Make, noise: Any, runs: int) -> dict[str, Any]:
+def quiet(make: Make, noise: Any, runs: int, first: int = 0) -> dict[str, Any]:
     """Return run lengths without change, and alarms of one long run that goes on after each.
 
     `at_least` is the lower 95 % limit of the mean run length, were it exponential (exact for
     censored runs; with no alarm at all a third of the readings seen).
     """
     found = [
-        first_alarm(make(), noise(np.random.default_rng([seed, 1]), LENGTH)) for seed in range(runs)
+        first_alarm(make(), noise(np.random.default_rng([seed, 1]), LENGTH))
+        for seed in range(first, first + runs)
     ]
     alarms = sum(length is not None for length in found)
     seen = sum(length or LENGTH for length in found)
     at_least = 2 * seen / float(chi2.ppf(0.95, 2 * alarms + 2))
-    detector, losses = make(), noise(np.random.default_rng(0), LONG)
+    detector, losses = make(), noise(np.random.default_rng(first), LONG)
     long = sum(detector.update(Reading(loss)).shift for loss in losses.tolist())
     return {"runs": runs, "alarms": alarms, "at_least": round(at_least), f"in_{LONG}": long}
 
 
-def delays(make: Make, step: Step, runs: int) -> dict[str, Any]:
+def delays(make: Make, step: Step, runs: int, first: int = 0) -> dict[str, Any]:
     """Return how many batches after a change the alarm came, and what came before it."""
     found, early = [], 0
-    for seed in range(runs):
+    for seed in range(first, first + runs):
         detector = make()
         for place, reading in enumerate(step.readings(np.random.default_rng([seed, 2]))):
             if detector.update(reading).shift:
@@ -203,12 +204,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=FOLDER / "null.json")
     parser.add_argument("--traces", type=Path, nargs="*", default=[FOLDER / "traces.npz"])
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="measure these anew, keep the rest of the file")
     options = parser.parse_args()
     traces = {key: trace for file in options.traces for key, trace in np.load(file).items()}
     document: dict[str, Any] = {"command": "python benchmarks/detection_null.py"}
-    if options.only and options.out.exists():
-        document = json.loads(options.out.read_text())
+    if options.only:
+        document = json.loads(options.out.read_text()) if options.out.exists() else document
     else:
         document["promise"] = [promise(every, options.runs) for every in PROMISES]
         print(document["promise"], flush=True)
@@ -216,9 +218,10 @@ def main() -> None:
         if options.only and name not in options.only:
             continue
         begun = time.perf_counter()
+        runs, first = options.runs // less, options.first_seed
         document[name] = {
-            "quiet": {noise.__name__: quiet(make, noise, options.runs // less) for noise in NOISES},
-            "steps": [delays(make, step, 50 // less) for step in STEPS],
+            "quiet": {noise.__name__: quiet(make, noise, runs, first) for noise in NOISES},
+            "steps": [delays(make, step, 50 // less, first) for step in STEPS],
             "traces": replayed(make, traces),
         }
         print(name, document[name]["quiet"], round(time.perf_counter() - begun), "s", flush=True)

@@ -120,13 +120,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=folder / "traces.npz")
     parser.add_argument("--data", default="embedded")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--stationary", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
     traces: Trace = {}
     kinds = ("stationary",) if options.stationary else ("permute", "local split")
     for kind, batch in itertools.product(kinds, BATCHES):
-        for seed in range(options.seeds):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             segments = stream(kind, options.data, batch, seed)
             still = options.stationary
             for age, found in stay(segments, still, seed) if still else record(segments, seed):
