@@ -4,8 +4,8 @@
         [--share 1.0] [--steps 1.0] [--out FILE]
 
 Needs MNIST (`tame data fetch mnist`, or TAME_DATA). `--share` shows only the first part of each
-segment and `--steps` shortens CN-DPM's sleep; a row made with either below 1 is a short version
-and says so. HCL has no public code: its rows are a reconstruction.
+segment and `--steps` shortens the density's part of CN-DPM's sleep; a row made with either below 1
+is a short version and says so. HCL has no public code: its rows are a reconstruction.
 """
 
 import argparse
@@ -74,18 +74,14 @@ CELLS = {
 
 
 def shortened(settings: Any, steps: float) -> Any:
-    """Return settings with CN-DPM's sleep shortened."""
+    """Return settings with the density's part of CN-DPM's sleep shortened.
+
+    The classifier's is left alone: it is what finds a new label foreign, and recruits.
+    """
     if steps == 1 or not isinstance(settings, CNDPMSettings):
         return settings
-    rates = settings.rates
-    return replace(
-        settings,
-        rates=replace(
-            rates,
-            density_steps=max(1, round(steps * rates.density_steps)),
-            classifier_steps=max(1, round(steps * rates.classifier_steps)),
-        ),
-    )
+    count = max(1, round(steps * settings.rates.density_steps))
+    return replace(settings, rates=replace(settings.rates, density_steps=count))
 
 
 def run(name: str, seed: int, device: str, share: float, steps: float) -> dict[str, Any]:
