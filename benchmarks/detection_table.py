@@ -68,7 +68,7 @@ def main() -> None:
     print("\n".join(quiet(document, names)), "\n")
     print("\n".join(delays(document, names, "steps", step)), "\n")
     print("\n".join(delays(document, names, "traces", trace)), "\n")
-    for row in document["promise"]:
+    for row in document.get("promise", []):
         print(row)
 
 
