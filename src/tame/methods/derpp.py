@@ -10,19 +10,16 @@ reservoir as in `er`. Labels first seen later have no kept output and take no pa
 term. It is told nothing.
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from tame.engine.losses import read, sample_losses
-from tame.methods.plain import PlainLearner
-from tame.methods.replay import Replay, ReplaySettings
-from tame.methods.stepping import Stepping
-from tame.types import Batch, NetMaker, Observation, Sizes, State
+from tame.engine.lesson import Lesson
+from tame.engine.losses import sample_losses
+from tame.methods.rehearsal import RehearsingLearner
+from tame.methods.replay import ReplaySettings
 
 OUTPUTS = 2  # the column of the memory that holds them
 
@@ -35,45 +32,30 @@ class DERppSettings(ReplaySettings):
     beta: float = 0.5
 
 
-class DERpp(PlainLearner):
+class DERpp(RehearsingLearner):
     """One network and a uniform sample of the stream, with the outputs of its time.
 
+    >>> from tame.types import Batch
     >>> learner = DERpp(net="mlp")
     >>> learner.observe(Batch([[0.0, 1.0]], [5])).expert, learner.predict([[0.0, 1.0]])
     (0, tensor([5]))
     """
 
-    settings_type: ClassVar[type] = DERppSettings
+    settings_type: ClassVar[type[ReplaySettings]] = DERppSettings
     settings: DERppSettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: DERppSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._begin(net, seed, settings or DERppSettings(), device)
-        self._stepping = Stepping(self._single)
-        self._replay = Replay(self.settings, seed)
-
-    def observe(self, batch: Batch) -> Observation:
-        step, form = self._single.steps, self.settings.training.output
-        lesson = self._single.admit(batch)
+    def _rehearse(self, lesson: Lesson) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        form = self.settings.training.output
         self._replay.widen(OUTPUTS, self._single.built.slots, fill=0.0)
         past, kept = self._replay.draw(lesson)
         again, _ = self._replay.draw(lesson)
         judged, trained = self._stepping.forward(lesson, past, again)
-        reading = read(sample_losses(judged, lesson.target, form))
         new, old, twice = trained.split([len(lesson), len(past), len(again)])
         loss = sample_losses(new, lesson.target, form).mean()
         if len(past):
             loss = loss + self.settings.alpha * likeness(old, *kept)
             loss = loss + self.settings.beta * sample_losses(twice, again.target, form).mean()
-        self._stepping.backward(loss)
-        self._stepping.update()
-        self._replay.add(lesson, *self._answers(new.detach()))
-        return Observation(step, reading.loss, math.nan, math.nan, 0)
+        return judged, loss, self._answers(new.detach())
 
     def _answers(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs with room for every slot, and how many of them count."""
@@ -81,17 +63,6 @@ class DERpp(PlainLearner):
         wide = outputs.new_zeros(count, self._single.built.slots)
         wide[:, :live] = outputs
         return wide, torch.full((count,), live)
-
-    def sizes(self) -> Sizes:
-        held, count = self._replay.nbytes(), len(self._replay)
-        return replace(self._single.sizes(), sample_bytes=held, samples=count)
-
-    def state_dict(self) -> State:
-        return {"single": self._single.state_dict(), "replay": self._replay.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        self._single.load_state_dict(state["single"])
-        self._replay.load_state_dict(state["replay"])
 
 
 def likeness(outputs: Tensor, kept: Tensor, live: Tensor) -> Tensor:

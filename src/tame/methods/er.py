@@ -6,21 +6,18 @@ gradient of the mean cross-entropy over the batch and as many samples drawn from
 the batch is offered to the memory. It is told nothing.
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
+from torch import Tensor
 
-from tame.engine.losses import read, sample_losses
-from tame.methods.plain import PlainLearner
-from tame.methods.replay import Replay, ReplaySettings
-from tame.methods.stepping import Stepping, joined
-from tame.types import Batch, NetMaker, Observation, Sizes, State
+from tame.engine.lesson import Lesson
+from tame.engine.losses import sample_losses
+from tame.methods.rehearsal import RehearsingLearner
+from tame.methods.stepping import joined
 
 
-class ER(PlainLearner):
+class ER(RehearsingLearner):
     """One network and a uniform sample of the stream.
 
+    >>> from tame.types import Batch
     >>> learner = ER(net="mlp")
     >>> learner.observe(Batch([[0.0, 1.0]], [5])).expert, learner.predict([[0.0, 1.0]])
     (0, tensor([5]))
@@ -28,39 +25,9 @@ class ER(PlainLearner):
     1
     """
 
-    settings_type: ClassVar[type] = ReplaySettings
-    settings: ReplaySettings
-
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: ReplaySettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._begin(net, seed, settings or ReplaySettings(), device)
-        self._stepping = Stepping(self._single)
-        self._replay = Replay(self.settings, seed)
-
-    def observe(self, batch: Batch) -> Observation:
-        step, form = self._single.steps, self.settings.training.output
-        lesson = self._single.admit(batch)
+    def _rehearse(self, lesson: Lesson) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         past, _ = self._replay.draw(lesson)
         judged, trained = self._stepping.forward(lesson, past)
-        reading = read(sample_losses(judged, lesson.target, form))
+        form = self.settings.training.output
         losses = sample_losses(trained, joined(lesson, past).target, form)
-        self._stepping.backward(losses.mean())
-        self._stepping.update()
-        self._replay.add(lesson)
-        return Observation(step, reading.loss, math.nan, math.nan, 0)
-
-    def sizes(self) -> Sizes:
-        held, count = self._replay.nbytes(), len(self._replay)
-        return replace(self._single.sizes(), sample_bytes=held, samples=count)
-
-    def state_dict(self) -> State:
-        return {"single": self._single.state_dict(), "replay": self._replay.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        self._single.load_state_dict(state["single"])
-        self._replay.load_state_dict(state["replay"])
+        return judged, losses.mean(), ()

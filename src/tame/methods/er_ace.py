@@ -10,65 +10,27 @@ so that samples of new labels do not push those of old ones away. The memory is 
 `er`. It is told nothing.
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
-
 import torch
 from torch import Tensor
 
 from tame.engine.lesson import Lesson
-from tame.engine.losses import Output, read, sample_losses
-from tame.methods.plain import PlainLearner
-from tame.methods.replay import Replay, ReplaySettings
-from tame.methods.stepping import Stepping
-from tame.types import Batch, NetMaker, Observation, Sizes, State
+from tame.engine.losses import Output, sample_losses
+from tame.methods.rehearsal import RehearsingLearner
 
 
-class ERACE(PlainLearner):
+class ERACE(RehearsingLearner):
     """One network and a uniform sample of the stream, with a loss that spares absent labels.
 
+    >>> from tame.types import Batch
     >>> learner = ERACE(net="mlp")
     >>> learner.observe(Batch([[0.0, 1.0]], [5])).expert, learner.predict([[0.0, 1.0]])
     (0, tensor([5]))
     """
 
-    settings_type: ClassVar[type] = ReplaySettings
-    settings: ReplaySettings
-
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: ReplaySettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._begin(net, seed, settings or ReplaySettings(), device)
-        self._stepping = Stepping(self._single)
-        self._replay = Replay(self.settings, seed)
-
-    def observe(self, batch: Batch) -> Observation:
-        step, form = self._single.steps, self.settings.training.output
-        lesson = self._single.admit(batch)
+    def _rehearse(self, lesson: Lesson) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         past, _ = self._replay.draw(lesson)
         judged, trained = self._stepping.forward(lesson, past)
-        reading = read(sample_losses(judged, lesson.target, form))
-        self._stepping.backward(asymmetric(trained, lesson, past, form))
-        self._stepping.update()
-        self._replay.add(lesson)
-        return Observation(step, reading.loss, math.nan, math.nan, 0)
-
-    def sizes(self) -> Sizes:
-        held, count = self._replay.nbytes(), len(self._replay)
-        return replace(self._single.sizes(), sample_bytes=held, samples=count)
-
-    def state_dict(self) -> State:
-        return {"single": self._single.state_dict(), "replay": self._replay.state_dict()}
-
-    def load_state_dict(self, state: State) -> None:
-        self._single.load_state_dict(state["single"])
-        self._replay.load_state_dict(state["replay"])
+        return judged, asymmetric(trained, lesson, past, self.settings.training.output), ()
 
 
 def asymmetric(outputs: Tensor, lesson: Lesson, past: Lesson, form: Output) -> Tensor:

@@ -33,7 +33,7 @@ from tame.types import (
 class JointSettings(SingleSettings):
     """A single network's settings, and how it is trained on everything at the end."""
 
-    recipe: Recipe = field(default_factory=lambda: Recipe(epochs=20, rate=0.05, weight_decay=5e-4))
+    recipe: Recipe = field(default_factory=lambda: Recipe(epochs=20, rate=0.02, weight_decay=5e-4))
 
 
 class Joint:

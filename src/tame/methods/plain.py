@@ -52,6 +52,10 @@ class PlainLearner(ABC):
         """Return labels, with nothing told."""
         return self._single.predict(x)
 
+    def log_probabilities(self, x: ArrayLike) -> tuple[Tensor, Tensor]:
+        """Return how likely each label is for each sample, and the label of each column."""
+        return self._single.log_probabilities(x)
+
     def save(self, path: str | Path) -> None:
         """Write everything to one file, all or nothing."""
         save_learner(self, path)
