@@ -9,7 +9,7 @@ demo: $(STAMP)  ## the main job on the embedded data: five segments nobody annou
 	$(BIN)/tame run --out runs/demo --overwrite
 
 test: $(STAMP)  ## every test that needs no system package
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: $(STAMP)  ## style, types, layers
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """The runs behind the paper's tables and figures, several at a time, resumable.
 
     python benchmarks/paper_runs.py GROUP [GROUP ...] --data DIR --work DIR [--out DIR]
-        [--jobs 2] [--device cpu] [--minutes 9]
+        [--jobs 2] [--device cpu] [--minutes 9] [--seeds 0,1] [--set KEY=VALUE ...]
 
 Each job is one `tame run` in its own folder under --work; a job killed or out of time goes on with
 `--resume` when the script is called again. What is finished is copied to --out (default
@@ -70,6 +70,17 @@ GROUPS = {
     "permuted-mnist-gap": [
         *runs("permuted-mnist.unpruned-experts", 1, "permuted-mnist", "pruner.sparsity=0"),
     ],
+    "svhn-mnist": runs("svhn-mnist", 3, "svhn-mnist"),
+    "mnist-svhn": runs("mnist-svhn", 3, "mnist-svhn"),
+    "svhn-mnist-one-norm": runs("svhn-mnist-one-norm", 3, "svhn-mnist-one-norm"),
+    "mnist-svhn-one-norm": runs("mnist-svhn-one-norm", 3, "mnist-svhn-one-norm"),
+    "svhn-mnist-gap": [
+        *runs("svhn-mnist.unpruned-experts", 3, "svhn-mnist", "pruner.sparsity=0"),
+    ],
+    "split-cifar100-20": runs("split-cifar100-20", 3, "split-cifar100-20", traced=1),
+    "split-cifar100-20-global": runs("split-cifar100-20-global", 1, "split-cifar100-20-global"),
+    "split-cifar100-10": runs("split-cifar100-10", 3, "split-cifar100-10"),
+    "split-cifar10-5": runs("split-cifar10-5", 3, "split-cifar10-5"),
 }
 
 
@@ -79,7 +90,7 @@ def command(job: Job, folder: Path, options: argparse.Namespace) -> list[str]:
     if (folder / "run.toml").exists():
         return [*line, "--resume"]
     line += [job.preset, "--seed", str(job.seed), "--device", options.device]
-    for change in job.changes:
+    for change in (*job.changes, *options.set):
         line += ["--set", change]
     return line
 
@@ -140,9 +151,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--minutes", type=float, default=1e9)
+    parser.add_argument("--seeds", help="only these of each group's seeds, by commas")
+    parser.add_argument("--set", action="append", default=[], help="where weights lie, say")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    left = work_through([job for group in options.groups for job in GROUPS[group]], options)
+    jobs = [job for group in options.groups for job in GROUPS[group]]
+    if options.seeds:
+        jobs = [job for job in jobs if str(job.seed) in options.seeds.split(",")]
+    left = work_through(jobs, options)
     print(f"{left} left")
 
 

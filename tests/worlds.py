@@ -1,6 +1,6 @@
 """Small learners and streams that the tests share."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import nn
@@ -9,6 +9,11 @@ from tame import TAME, Batch, Deviation, Magnitude, NetworkSelector, Observation
 from tame.checks.material import world
 from tame.engine.fitting import Recipe
 from tame.engine.lesson import Lesson
+from tame.methods.cndpm import CNDPMSettings
+from tame.methods.dreaming import Rates
+from tame.methods.gdumb import GDumbSettings
+from tame.methods.hcl import HCLSettings
+from tame.methods.ranpac import RanPACSettings
 from tame.registry import METHODS
 
 NET = {"name": "mlp", "hidden": [16]}
@@ -36,10 +41,39 @@ def lesson(x: Any, slots: Any, live: int, device: str = "cpu") -> Lesson:
     return Lesson(x, slots, live, nn.Identity(), device)
 
 
+def small_cndpm(**changes: Any) -> CNDPMSettings:
+    """Return settings under which vectors of eight floats are learned in a few steps."""
+    rates = Rates(5e-3, 1e-2, density_steps=40, classifier_steps=40, batch=16)
+    parts = {"log_alpha": -20.0, "memory": 48, "width": 16, "later": 8, "latent": 4, "draws": 2}
+    return CNDPMSettings(**({"temperature": 1.0, "rates": rates} | parts | changes))
+
+
+def small_hcl(**changes: Any) -> HCLSettings:
+    """Return settings under which a small flow learns vectors of eight floats."""
+    parts = {"couplings": 3, "hidden": 24, "distance": 3.0, "rate": 5e-3, "width": 8.0}
+    return HCLSettings(**(parts | changes))
+
+
+def small_gdumb(**changes: Any) -> GDumbSettings:
+    """Return settings under which a small memory is learned in a few passes."""
+    parts = {"memory": 60, "cycles": 4, "recipe": Recipe(batch=16, rate=0.05)}
+    return GDumbSettings(**(parts | changes))
+
+
+SMALL: dict[str, Callable[[], Any]] = {
+    "tame": small_settings,
+    "oracle": small_settings,
+    "cndpm": small_cndpm,
+    "hcl": small_hcl,
+    "gdumb": small_gdumb,
+    "ranpac": lambda: RanPACSettings(width=40),
+}
+
+
 def small_method(name: str, seed: int) -> Any:
     """Return a small learner of any registered method; a new one comes with its defaults."""
     method = METHODS.get(name)
-    settings = small_settings() if name == "tame" else method.settings_type()
+    settings = SMALL.get(name, method.settings_type)()
     return method(net=NET, seed=seed, settings=settings)
 
 

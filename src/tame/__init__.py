@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tame.core.routed import RoutedModel
     from tame.core.selector import NetworkSelector
     from tame.core.settings import Settings, Training
+    from tame.engine.world import join
     from tame.errors import TameError
     from tame.loading import load
     from tame.types import Batch, Change, Consolidation, Hints, Observation, Reading
@@ -37,6 +38,7 @@ _WHERE = {
     "Settings": "tame.core.settings",
     "TameError": "tame.errors",
     "Training": "tame.core.settings",
+    "join": "tame.engine.world",
     "load": "tame.loading",
 }
 
@@ -57,6 +59,7 @@ __all__ = [
     "Settings",
     "TameError",
     "Training",
+    "join",
     "load",
 ]
 

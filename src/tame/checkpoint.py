@@ -23,7 +23,7 @@ from tame.errors import CheckpointError, ConfigError, StorageError
 from tame.registry import METHODS, NETS
 from tame.types import State
 
-VERSION = 1
+VERSION = 2
 PARTIAL = ".partial"
 
 
@@ -65,14 +65,11 @@ def describe_net(net: Any) -> Any:
 def write(path: str | Path, header: Mapping[str, Any], state: State) -> None:
     """Write atomically: beside the target, synced, then renamed over it."""
     path = Path(path)
-    tensors: dict[str, Tensor] = {}
-    body = _flatten(state, "", tensors)
-    document = {"format": VERSION, "made_by": environment(), **header, "state": body}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
         try:
-            partial.write_bytes(save(tensors, {"tame": json.dumps(document)}))
+            partial.write_bytes(pack(header, state))
             _sync(partial)
             partial.replace(path)
             _sync(path.parent)
@@ -80,6 +77,14 @@ def write(path: str | Path, header: Mapping[str, Any], state: State) -> None:
             partial.unlink(missing_ok=True)
     except (OSError, SafetensorError) as error:
         raise StorageError(f"could not write {path}: {error}") from error
+
+
+def pack(header: Mapping[str, Any], state: State) -> bytes:
+    """Return what a file would hold."""
+    tensors: dict[str, Tensor] = {}
+    body = _flatten(state, "", tensors)
+    document = {"format": VERSION, "made_by": environment(), **header, "state": body}
+    return save(tensors, {"tame": json.dumps(document)})
 
 
 def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str, Any], State]:
@@ -91,13 +96,18 @@ def read(path: str | Path, device: str | torch.device = "cpu") -> tuple[dict[str
     if not path.is_file():
         raise CheckpointError(f"there is no file {path}")
     try:
-        data = path.read_bytes()
-        document = _document(path, data)
-        tensors = {name: tensor.to(device) for name, tensor in load(data).items()}
-        state = _unflatten(document.pop("state"), tensors)
+        return unpack(path.read_bytes(), path, device)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path} is cut short or no checkpoint: {error}") from error
-    return document, state
+
+
+def unpack(
+    data: bytes, source: str | Path, device: str | torch.device = "cpu"
+) -> tuple[dict[str, Any], State]:
+    """Return the header and state of what `pack` returned."""
+    document = _document(source, data)
+    tensors = {name: tensor.to(device) for name, tensor in load(data).items()}
+    return document, _unflatten(document.pop("state"), tensors)
 
 
 def warn_if_elsewhere(made_by: Mapping[str, Any], path: str | Path) -> None:
@@ -119,7 +129,7 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _document(path: Path, data: bytes) -> dict[str, Any]:
+def _document(path: str | Path, data: bytes) -> dict[str, Any]:
     length = int.from_bytes(data[:8], "little")
     metadata = json.loads(data[8 : 8 + length]).get("__metadata__", {})
     if "tame" not in metadata:

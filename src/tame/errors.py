@@ -32,6 +32,10 @@ class RunError(TameError):
     """A run folder that cannot be started, resumed or read."""
 
 
+class WorldError(TameError):
+    """Processes that should work together and do not: one is gone, late, or somewhere else."""
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return the tail of an error message that helps a mistyped name along.
 

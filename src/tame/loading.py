@@ -45,6 +45,6 @@ def load_run(
     try:
         with left_blank():  # every weight comes from the file
             learner.load_state_dict(state)
-    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+    except (LookupError, AttributeError, RuntimeError, ValueError, TypeError) as error:
         raise CheckpointError(f"{path} does not fit {header['method']}: {error}") from error
     return learner, header

@@ -9,10 +9,15 @@ from tame.errors import ConfigError, suggest
 
 
 class Entry(NamedTuple):
-    """Where a part lives (`module:attribute`) and what it is, in a line."""
+    """Where a part lives (`module:attribute`), what it is in a line, and what a method is told.
+
+    `told` names the hints of the method's class, so that listing them imports nothing; it is empty
+    where that is not known.
+    """
 
     target: str
     summary: str = ""
+    told: str = "nothing"
 
 
 class Registry:
@@ -35,7 +40,7 @@ class Registry:
         """Return every known name, those of installed plug-ins included."""
         if not self._plugged:
             for point in entry_points(group=f"tame.{self.kind}s"):
-                self._table.setdefault(point.name, Entry(point.value, "from another package"))
+                self._table.setdefault(point.name, Entry(point.value, "from another package", ""))
             self._plugged = True
         return self._table
 
@@ -59,6 +64,7 @@ class Registry:
         raise ConfigError(f"{target} is not a registered {self.kind}")
 
 
+TASKS = "BOUNDARY TRAIN_TASK TEST_TASK"
 METHODS = Registry(
     "method",
     {
@@ -67,6 +73,27 @@ METHODS = Registry(
         "joint": Entry(
             "tame.methods.joint:Joint", "keeps everything, trains on it all: upper bound"
         ),
+        "bgd": Entry("tame.methods.bgd:BGD", "Gaussian weights; the certain ones move less"),
+        "ewc": Entry("tame.methods.ewc:EWC", "holds weights by Fisher information", TASKS),
+        "si": Entry("tame.methods.si:SI", "holds weights whose movement paid", TASKS),
+        "rwalk": Entry("tame.methods.rwalk:RWalk", "holds weights by Fisher and path", TASKS),
+        "agem": Entry("tame.methods.agem:AGEM", "turns gradients that hurt a memory", TASKS),
+        "den": Entry("tame.methods.den:DEN", "grows and splits its units", "TRAIN_TASK TEST_TASK"),
+        "itaml": Entry(
+            "tame.methods.itaml:ITAML",
+            "meta-trained; infers the task of 20 samples",
+            "TRAIN_TASK TASK_COUNT TEST_GROUP",
+        ),
+        "er": Entry("tame.methods.er:ER", "repeats a uniform sample of the stream"),
+        "er-ace": Entry("tame.methods.er_ace:ERACE", "replay that spares absent labels"),
+        "der++": Entry("tame.methods.derpp:DERpp", "replay of samples and of old answers"),
+        "oracle": Entry("tame.methods.oracle:Oracle", "TAME told the task", "TRAIN_TASK"),
+        "cndpm": Entry("tame.methods.cndpm:CNDPM", "a density an expert; surprises recruit"),
+        "hcl": Entry("tame.methods.hcl:HCL", "one flow, tasks by typicality (reconstruction)"),
+        "gdumb": Entry("tame.methods.gdumb:GDumb", "a balanced memory, learned only when asked"),
+        "slda": Entry("tame.methods.slda:SLDA", "running means, one covariance, frozen features"),
+        "ranpac": Entry("tame.methods.ranpac:RanPAC", "random projection, then ridge regression"),
+        "ncm": Entry("tame.methods.ncm:NCM", "the nearest label's mean, frozen features"),
     },
 )
 STREAMS = Registry(
@@ -75,6 +102,8 @@ STREAMS = Registry(
         "split": Entry("tame.streams.split:Split", "classes divided into segments"),
         "permute": Entry("tame.streams.permute:Permute", "the pixels of each segment reordered"),
         "domains": Entry("tame.streams.domains:Domains", "one data set after another, same labels"),
+        "relabel": Entry("tame.streams.relabel:Relabel", "the same images, labels renamed"),
+        "blurry": Entry("tame.streams.blurry:Blurry", "classes that also turn up elsewhere"),
     },
 )
 DATASETS = Registry(
@@ -86,6 +115,9 @@ DATASETS = Registry(
         "cifar10": Entry("tame.streams.cifar:read_cifar10", "10 kinds of things, 32x32 colour"),
         "cifar100": Entry("tame.streams.cifar:read_cifar100", "100 kinds in 20 groups, 32x32"),
         "svhn": Entry("tame.streams.svhn:read_svhn", "house numbers, 32x32 colour"),
+        "files": Entry(
+            "tame.streams.files:read_files", "files:FOLDER, your own, of any size: npy, idx, CIFAR"
+        ),
     },
 )
 NETS = Registry(
@@ -116,6 +148,27 @@ DETECTORS = Registry(
             "tame.core.detectors.deviation:Deviation",
             "smoothed loss above mean + width x spread of recent losses (the paper's)",
         ),
+        "quorum": Entry(
+            "tame.core.detectors.quorum:Quorum",
+            "enough samples agree that the loss rose far above its recent level",
+        ),
+        "cusum": Entry(
+            "tame.core.detectors.cusum:Cusum", "standardised losses added up above an allowance"
+        ),
+        "page-hinkley": Entry(
+            "tame.core.detectors.page_hinkley:PageHinkley",
+            "the running sum of the loss's deviations above its own minimum",
+        ),
+        "betting": Entry(
+            "tame.core.detectors.betting:Betting",
+            "bets against the recent level; promises how rare false alarms are",
+        ),
+        "label-set": Entry(
+            "tame.core.detectors.label_set:LabelSet", "a label the expert was never taught"
+        ),
+        "river": Entry(
+            "tame.core.detectors.river:River", "any drift detector of River (`tame[river]`)"
+        ),
     },
 )
 MATCHERS = Registry(
@@ -139,5 +192,12 @@ AUGMENTS = Registry(
     {
         "affine": Entry("tame.core.augment:Affine", "random rotation, scale, shear and shift"),
         "crop": Entry("tame.core.augment:Crop", "random crop of the padded image, flip, rotation"),
+    },
+)
+WORKERS = Registry(
+    "worker",
+    {
+        "processes": Entry("tame.engine.processes:Processes", "processes of this machine"),
+        "ray": Entry("tame.engine.cluster:Ray", "a Ray cluster, or a local one: tame[ray]"),
     },
 )

@@ -95,11 +95,15 @@ class Observation(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """One batch as a detector sees it: mean loss, its standard error, how many samples."""
+    """One batch as a detector sees it: mean loss, its standard error, how many samples.
+
+    `unseen` counts the labels among them that the expert asked was never taught.
+    """
 
     loss: float
     error: float = 0.0
     samples: int = 1
+    unseen: int = 0
 
 
 class Verdict(NamedTuple):
@@ -119,6 +123,25 @@ class Hints(Flag):
     TEST_TASK = auto()
     TASK_COUNT = auto()
     TEST_GROUP = auto()
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What a learner is told beyond the labelled stream; a field it did not declare stays None.
+
+    Before the first batch of a segment: that there is a `boundary` here, the number of the `task`
+    that begins (one that returns keeps its number), and how many different `tasks` there will be.
+    With samples to predict: the `task` of all of them, or `group`: of the samples in their order,
+    each run of so many is known to share a task.
+
+    >>> Hint(task=3)
+    Hint(boundary=None, task=3, tasks=None, group=None)
+    """
+
+    boundary: bool | None = None
+    task: int | None = None
+    tasks: int | None = None
+    group: int | None = None
 
 
 @dataclass(frozen=True)
@@ -197,6 +220,25 @@ class Learner(Protocol):
 
 
 @runtime_checkable
+class Informed(Protocol):
+    """A learner that is told something in training: it declares BOUNDARY, TRAIN_TASK, TASK_COUNT.
+
+    What it was told is part of its state: a learner saved and loaded is not told again.
+    """
+
+    def inform(self, hint: Hint) -> None: ...
+
+
+@runtime_checkable
+class AnswersTold(Protocol):
+    """A learner that is told something with the samples: it declares TEST_TASK or TEST_GROUP."""
+
+    def predict_told(self, x: ArrayLike, hint: Hint) -> Tensor:
+        """Return labels, given what is known about the samples; changes nothing."""
+        ...
+
+
+@runtime_checkable
 class HasExperts(Protocol):
     """A learner whose predictions go through experts, so that routing can be measured."""
 
@@ -223,6 +265,12 @@ class Truth:
     `origins[i]` is the distribution segment `i` was drawn from (a return repeats it), `starts[i]`
     the first batch that holds any of its samples, `names` and `labels` describe each origin.
     Where labels are `local`, the stream says each label's place among its origin's labels.
+
+    `settled[i]` is the first batch without any sample of the segment before (empty: every change
+    is sudden); between start and that a gradual change is under way. `bursts` are spans of batches
+    (first, one past the last) that are spoiled without any change. `alike` names origins that are
+    the same distribution as an earlier one. A `blurry` stream may hold samples of any origin at
+    any time; `starts` then says from where on an origin is the main one.
     """
 
     origins: tuple[int, ...]
@@ -231,6 +279,10 @@ class Truth:
     labels: Mapping[int, tuple[int, ...]]
     composition: Callable[[int], Mapping[int, int]]
     local: bool = False
+    settled: tuple[int, ...] = ()
+    bursts: tuple[tuple[int, int], ...] = ()
+    alike: Mapping[int, int] = field(default_factory=dict)
+    blurry: bool = False
 
 
 class Stream(Protocol):

@@ -10,7 +10,7 @@ import pytest
 
 import tame
 from tame import registry
-from tame.registry import Registry
+from tame.registry import METHODS, Registry
 
 REGISTRIES = [value for value in vars(registry).values() if isinstance(value, Registry)]
 PARTS = [(table, name) for table in REGISTRIES for name in table]
@@ -69,3 +69,9 @@ def test_every_registered_part_exists_and_is_described(table: Any, name: str):
     assert entry.summary
     assert f"{part.__module__}:{part.__qualname__}" == entry.target
     assert part.__doc__
+
+
+@pytest.mark.parametrize("name", list(METHODS))
+def test_listing_says_what_each_method_is_told(name: str):
+    declared = " ".join(str(hint.name) for hint in METHODS.get(name).hints)
+    assert METHODS.entries()[name].told == (declared or "nothing")

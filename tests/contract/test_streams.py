@@ -5,6 +5,8 @@ import torch
 
 from tame.checks import stream_checks
 from tame.registry import STREAMS
+from tame.streams.burst import Burst
+from tame.streams.imbalance import Imbalance
 
 CHECKS = dict(stream_checks())
 COURSES = {
@@ -12,8 +14,27 @@ COURSES = {
     "with returns": {"order": (0, 1, 0), "batch": 90},
     "straddling": {"order": (1, 0, 1), "batch": 90, "passes": 2, "straddle": True},
     "local labels": {"order": (1, 0), "batch": 90, "labels": "local"},
+    "blended": {"order": (0, 1, 0), "batch": 50, "blend": 8},
+    "uneven": {"order": (0, 1, 0), "batch": 16, "smallest_batch": 1, "lengths": (20, 3, 40)},
+    "drawn": {"drawn": 6, "lengths": (4,), "batch": 90, "straddle": True},
+    "turning": {"order": (0, 1, 0), "batch": 200, "rotation": 45.0},
+    "bad labels": {"order": (0, 1), "batch": 40, "burst": Burst(every=6, batches=2)},
+    "bad pixels": {
+        "order": (1, 0), "batch": 40, "burst": Burst(every=6, batches=2, kind="pixels", share=0.5),
+    },
+    "long tail": {"order": (0, 1), "batch": 40, "imbalance": Imbalance(classes=8.0, segments=2.0)},
+    "all at once": {
+        "order": (0, 1, 0), "batch": 24, "smallest_batch": 8, "straddle": True, "labels": "local",
+        "blend": 5, "rotation": 30.0, "burst": Burst(every=7, batches=2),
+        "imbalance": Imbalance(classes=2.0, segments=2.0),
+    },
+}  # fmt: skip
+SMALLER = {
+    "permute": {"segments": 2},
+    "relabel": {"segments": 2},
+    "blurry": {"segments": 2},
+    "domains": {"data": ("embedded", "embedded")},
 }
-SMALLER = {"permute": {"segments": 2}, "domains": {"data": ("embedded", "embedded")}}
 
 
 def small_stream(name: str, course: str, seed: int = 0):

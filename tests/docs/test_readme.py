@@ -2,10 +2,15 @@
 
 import re
 import runpy
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tame.bench.experiment import resolve
+from tame.config import assignment
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,9 +35,26 @@ def test_the_example_learns_all_machines(capsys):
     assert "batch 450: switched expert 0" in told
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "docs/algorithm.md"])
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix() for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
+)
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_links_between_documents_lead_somewhere(name):
     page = ROOT / name
     links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
     for link in links:
         assert (page.parent / link).exists(), f"{name} links to {link}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/parallel.md"])
+def test_runs_that_are_shown_can_be_started(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    shown = re.findall(r"^(?:torchrun .*-m )?tame run(.*)$", text, flags=re.MULTILINE)
+    assert len(shown) > 4
+    for line in shown:
+        words = shlex.split(line, comments=True)
+        changes = [after for word, after in pairwise(words) if word == "--set"]
+        preset = words[0] if words and not words[0].startswith("-") else None
+        assert resolve(preset, [assignment(change) for change in changes]).method == "tame"

@@ -12,6 +12,12 @@ SETTINGS = (
     "pruner.memory=300",
     "pruner.retraining.epochs=20",
 )
+SHORTER = (
+    "stream.passes=2",
+    "selector.training.epochs=5",
+    "selector.retraining.epochs=2",
+    "pruner.retraining.epochs=5",
+)
 
 
 def small_experiment(*settings: str) -> Experiment:

@@ -187,8 +187,8 @@ def test_foreign_safetensors_are_refused(kind: str, tmp_path: Path):
 
 def test_newer_format_is_refused_with_advice(tmp_path: Path):
     path = tmp_path / "newer.tame"
-    save_file({"a": torch.rand(3)}, path, {"tame": json.dumps(DOCUMENT | {"format": 2})})
-    with pytest.raises(CheckpointError, match="has format 2; this version reads up to 1: upgrade"):
+    save_file({"a": torch.rand(3)}, path, {"tame": json.dumps(DOCUMENT | {"format": 3})})
+    with pytest.raises(CheckpointError, match="has format 3; this version reads up to 2: upgrade"):
         tame.load(path)
 
 

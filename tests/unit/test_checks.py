@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tame.checks import (
     repetition,
     stream,
     stream_checks,
+    telling,
 )
 from tame.checks.failure import difference, generators_untouched, size
 from tame.errors import TameError
@@ -37,7 +38,7 @@ LEARNER, DETECTOR, STREAM = (
 @pytest.mark.parametrize(
     ("listed", "modules"),
     [
-        (LEARNER, (learner, refusal, repetition)),
+        (LEARNER, (learner, refusal, repetition, telling)),
         (DETECTOR, (detector,)),
         (STREAM, (stream,)),
     ],
@@ -355,6 +356,26 @@ class Miscounted(Wrapped):
         return Truth(truth.origins, truth.starts, truth.names, truth.labels, lambda _: {0: 90})
 
 
+class HidesAChange(Wrapped):
+    def truth(self):
+        return replace(self.inner.truth(), bursts=((1, 3),))
+
+
+class EndsBeforeItStarts(Wrapped):
+    def truth(self):
+        return replace(self.inner.truth(), settled=(0, 1))
+
+
+class TwiceTheSame(Wrapped):
+    def truth(self):
+        return replace(self.inner.truth(), bursts=((1, 2), (1, 2)))
+
+
+class LikeNone(Wrapped):
+    def truth(self):
+        return replace(self.inner.truth(), alike={1: 7})
+
+
 class NothingHeld(Wrapped):
     def held_out(self):
         return self.inner.held_out()[:1]
@@ -371,6 +392,10 @@ class NothingHeld(Wrapped):
         ("check_batch_is_the_callers", Shared),
         ("check_truth_describes_segments", LateStart),
         ("check_truth_describes_batches", Miscounted),
+        ("check_truth_describes_upsets", HidesAChange),
+        ("check_truth_describes_upsets", EndsBeforeItStarts),
+        ("check_truth_describes_upsets", TwiceTheSame),
+        ("check_truth_describes_upsets", LikeNone),
         ("check_held_out", NothingHeld),
     ],
 )

@@ -1,11 +1,12 @@
 """Metrics on cases worked out by hand."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
 
-from tame.bench.metrics import detection, evaluate, stands_for, summarise, teaching
+from tame.bench.metrics import change_points, detection, evaluate, stands_for, summarise, teaching
 from tame.types import HeldOut, Truth
 
 
@@ -53,6 +54,39 @@ def test_the_first_alarm_inside_a_segment_belongs_to_its_start(alarms, delays, f
 
 def test_a_segment_that_continues_the_one_before_is_no_change():
     assert detection(truth((0, 0, 1)), [10, 20]) == {"delays": [0], "false_alarms": 1, "missed": 0}
+
+
+def gradual(bursts=(), alike=None):
+    return replace(truth(), settled=(0, 15, 24), bursts=bursts, alike=alike or {})
+
+
+@pytest.mark.parametrize(
+    ("alarms", "delays", "false", "missed"),
+    [
+        ([10, 20], [0, 0], 0, 0),
+        ([13, 17, 20], [3, 0], 1, 0),  # the second comes when the change is over
+        ([10, 13, 14, 20, 23], [0, 0], 0, 0),  # it is under way until 15, and until 24
+        ([17, 18], [7], 1, 1),
+        ([3, 9, 12], [2], 2, 1),
+    ],
+)
+def test_while_a_gradual_change_is_under_way_more_alarms_are_not_false(
+    alarms, delays, false, missed
+):
+    found = detection(gradual(), alarms)
+    assert found == {"delays": delays, "false_alarms": false, "missed": missed}
+
+
+def test_an_alarm_in_a_burst_is_false_and_finds_nothing():
+    upset = gradual(bursts=((3, 5), (16, 18)))
+    assert detection(upset, [4, 17, 20]) == {"delays": [0], "false_alarms": 2, "missed": 1}
+    assert detection(upset, [18, 20]) == {"delays": [8, 0], "false_alarms": 0, "missed": 0}
+
+
+def test_a_change_to_the_same_distribution_is_none():
+    same = gradual(alike={1: 0})
+    assert detection(same, [10, 20]) == {"delays": [], "false_alarms": 2, "missed": 0}
+    assert change_points(same) == []
 
 
 def test_an_expert_stands_for_what_taught_it_most_ties_to_the_earlier():

@@ -16,11 +16,14 @@ class RunSettings:
     """How a run is kept and computed.
 
     A checkpoint is written every `checkpoint_seconds`. `threads` is how many CPU threads compute
-    (0: as torch decides); results repeat bit for bit only under the same number.
+    (0: as torch decides); results repeat bit for bit only under the same number. With `matrix`,
+    a copy of the learner is consolidated and measured after every segment, each batch is predicted
+    before it is learned, and what was known is probed after each shift.
     """
 
     checkpoint_seconds: float = 10.0
     threads: int = 0
+    matrix: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,19 @@ class Experiment:
 def resolve(preset: str | None = None, changes: Sequence[dict[str, Any]] = ()) -> Experiment:
     """Return the experiment a preset (or a TOML file) and changes on top of it describe.
 
+    A change of method leaves out what the preset sets about parts that the new method has not.
+
     >>> resolve("embedded-split", [{"seed": 3}]).seed
     3
+    >>> resolve("embedded-split", [{"method": "ewc"}]).settings.strength
+    100.0
     """
     name = preset or DEFAULT_PRESET
     table = read_preset(name)
+    asked = [change["method"] for change in changes if "method" in change]
+    if asked and asked[-1] != table.get("method", "tame"):
+        known = _own() | {f.name for f in fields(METHODS.get(asked[-1]).settings_type)}
+        table = {key: value for key, value in table.items() if key in known}
     for change in changes:
         table = merge(table, change)
     return from_table(table, name)
@@ -84,7 +95,7 @@ def from_table(table: dict[str, Any], name: str) -> Experiment:
     """Build an experiment from a table, refusing keys that mean nothing."""
     table = {"preset": name, "method": "tame", **table}
     method = METHODS.get(table["method"])
-    own = {f.name for f in fields(Experiment)} - {"settings"}
+    own = _own()
     rest = {key: value for key, value in table.items() if key not in own}
     known = {f.name for f in fields(method.settings_type)}
     for key in rest:
@@ -102,6 +113,11 @@ def from_table(table: dict[str, Any], name: str) -> Experiment:
         stream=build_part(STREAMS, table.get("stream", {"name": "split"}), "stream"),
         run=build(RunSettings, table.get("run", {}), "run"),
     )
+
+
+def _own() -> set[str]:
+    """Return the keys of an experiment that are not settings of its method."""
+    return {f.name for f in fields(Experiment)} - {"settings"}
 
 
 def changes_from(assignments: Sequence[str], **given: Any) -> list[dict[str, Any]]:

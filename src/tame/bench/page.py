@@ -1,5 +1,6 @@
 """The report's page: a headline, the numbers, the pictures, the tables."""
 
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -35,7 +36,6 @@ _TEMPLATE = """<!doctype html>
 
 def page(record: Record) -> str:
     """Return the whole page as one self-contained text."""
-    style = resources.files("tame.bench").joinpath("report.css").read_text(encoding="utf-8")
     sections = [
         _header(record),
         _tiles(record),
@@ -46,8 +46,14 @@ def page(record: Record) -> str:
         _made(record),
         glossary(record),
     ]
-    title = tag("title", _title(record.result))
-    return _TEMPLATE.format(title=title, style=style, body="\n".join(sections))
+    return framed(_title(record.result), sections)
+
+
+def framed(title: str, sections: Sequence[Markup]) -> str:
+    """Return sections as a page that opens offline."""
+    style = resources.files("tame.bench").joinpath("report.css").read_text(encoding="utf-8")
+    body = "\n".join(sections)
+    return _TEMPLATE.format(title=tag("title", title), style=style, body=body)
 
 
 def section(title: str, *content: object) -> Markup:

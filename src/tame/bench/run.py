@@ -2,26 +2,30 @@
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
+from tame.bench.agreement import adjusted_rand
+from tame.bench.calibration import calibration_error
+from tame.bench.course import Course, copied
+from tame.bench.effort import macs_per_prediction
 from tame.bench.experiment import Experiment, from_table
-from tame.bench.machine import hardware, versions
-from tame.bench.metrics import ALARMS, detection, evaluate, stands_for, summarise, teaching
+from tame.bench.machine import hardware
+from tame.bench.metrics import ALARMS, detection, evaluate, mean, stands_for, summarise, teaching
+from tame.bench.outcome import heading, weight
+from tame.bench.position import Position
 from tame.bench.report import write_report
-from tame.bench.store import EventLog, RunFolder, write_text
+from tame.bench.store import EventLog, NoLog, RunFolder, write_text
+from tame.bench.telling import Telling
 from tame.checkpoint import save_learner
 from tame.config import merge
+from tame.engine.world import World, join
 from tame.errors import RunError
 from tame.loading import load_run
 from tame.types import Observation, Stream
-
-PHASES = ("stream", "consolidate", "evaluate")
 
 
 class Watcher(Protocol):
@@ -47,83 +51,81 @@ class StopRequestedError(RunError):
     """The run was asked to stop and can go on later."""
 
 
-@dataclass
-class Position:
-    """Where a run stands: its phase, the next batch, the length of its events, seconds spent."""
-
-    phase: str = "stream"
-    step: int = 0
-    events: int = 0
-    seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
-    attempts: dict[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data of constant length: times must not change the size of the file."""
-        seconds = {name: f"{spent:014.4f}" for name, spent in self.seconds.items()}
-        return {
-            "phase": self.phase,
-            "step": self.step,
-            "events": self.events,
-            "seconds": seconds,
-            "attempts": self.attempts,
-        }
-
-    @classmethod
-    def from_json(cls, kept: dict[str, Any]) -> "Position":
-        """Read back what `to_json` returned."""
-        seconds = {name: float(spent) for name, spent in kept["seconds"].items()}
-        return cls(kept["phase"], kept["step"], kept["events"], seconds, kept["attempts"])
-
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Add the time spent inside to a phase's."""
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[phase] += time.perf_counter() - begun
-
-
 class Run:
-    """One experiment in one folder."""
+    """One experiment in one folder; of several ranks the first alone writes and evaluates."""
 
-    def __init__(self, experiment: Experiment, folder: RunFolder, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        folder: RunFolder,
+        watcher: Watcher,
+        world: World | None = None,
+    ) -> None:
         self.experiment = experiment
         self.folder = folder
         self.watcher = watcher
+        self.world = world or World()
+        self.device = self.world.device(experiment.device)
         self.stream = experiment.open_stream()
-        self.learner = experiment.learner()
+        self.learner = self._fresh()
         self.position = Position()
+
+    def _fresh(self) -> Any:
+        return replace(self.experiment, device=self.device).learner()
 
     def restore(self) -> None:
         """Go back to the last checkpoint, if there is one."""
-        self.folder.sweep()
+        if self.world.first:
+            self.folder.sweep()
         if self.folder.model.exists():
-            self.learner, header = load_run(self.folder.model, device=self.experiment.device)
+            self.learner, header = load_run(self.folder.model, device=self.device)
             self.position = Position.from_json(header["run"])
 
     def complete(self) -> dict[str, Any]:
-        """Do what is left of stream, consolidation and evaluation; return the result."""
+        """Do what is left of stream, consolidation and evaluation; return the result.
+
+        It is empty on ranks other than the first.
+        """
+        self._meet()
         if self.position.phase == "stream":
             self._learn(self.stream)
         if self.position.phase == "consolidate":
             self._consolidate()
+        if not self.world.first:
+            return {}
         result = self._evaluate(self.stream)
         write_text(self.folder.result, json.dumps(result, indent=1) + "\n")
         write_report(self.folder.path)
         return result
 
+    def _meet(self) -> None:
+        """Make sure that all ranks do the same run and stand at the same place."""
+        phase, step = self.position.phase, self.position.step
+        self.world.agree(
+            f"{self.experiment.table()} {phase} {step}",
+            f"others have another run, or stand elsewhere than {phase}, batch {step}; every rank "
+            f"needs the same settings and must see the same folder {self.folder.path}",
+        )
+
     def _learn(self, stream: Stream) -> None:
         self.watcher.phase("stream", len(stream), self.position.step)
+        telling = Telling(self.learner.hints, stream.truth())
+        course = Course(stream, self.position.followed) if self.experiment.run.matrix else None
         saved = time.monotonic()
-        with EventLog(self.folder.events, self.position.events) as log:
+        with self._log() as log:
             for batch in stream.batches(self.position.step):
+                if course is not None:
+                    with self.position.timed("matrix"):
+                        course.before(self.learner, self.position.step, batch)
                 with self.position.timed("stream"):
+                    telling.inform(self.learner, self.position.step)
                     seen = self.learner.observe(batch)
                 self.position.step += 1
                 log.add(seen)
                 self.watcher.step(seen)
-                if self.watcher.stop_asked():
+                if course is not None and self.position.step < len(stream):
+                    self._add_rows(course)
+                if self.world.anyone(self.watcher.stop_asked()):
                     self._checkpoint(log)
                     raise StopRequestedError(
                         f"stopped after batch {self.position.step} of {len(stream)}"
@@ -134,17 +136,33 @@ class Run:
             self.position.phase = "consolidate"
             self._checkpoint(log)
 
+    def _add_rows(self, course: Course) -> None:
+        """Measure a consolidated copy, where a segment has ended."""
+        while course.due(self.position.step):
+            with self.position.timed("matrix"):
+                copy = copied(self.learner, self._fresh)
+                copy.consolidate(self.watcher.progress)
+                course.add_row(copy)
+
+    def _log(self) -> EventLog | NoLog:
+        first = self.world.first
+        return EventLog(self.folder.events, self.position.events) if first else NoLog()
+
     def _consolidate(self) -> None:
         self.watcher.phase("consolidate", 0, 0)
         with self.position.timed("consolidate"):
             done = self.learner.consolidate(self.watcher.progress)
         self.position.attempts = {str(expert): times for expert, times in done.pruned.items()}
         self.position.phase = "evaluate"
-        save_learner(self.learner, self.folder.model, self.position.to_json())
+        self._save()
 
-    def _checkpoint(self, log: EventLog) -> None:
+    def _checkpoint(self, log: EventLog | NoLog) -> None:
         self.position.events = log.settle()
-        save_learner(self.learner, self.folder.model, self.position.to_json())
+        self._save()
+
+    def _save(self) -> None:
+        if self.world.first:
+            save_learner(self.learner, self.folder.model, self.position.to_json())
 
     def _evaluate(self, stream: Stream) -> dict[str, Any]:
         self.watcher.phase("evaluate", 0, 0)
@@ -158,14 +176,17 @@ class Run:
         alarms = [shift["step"] for shift in shifts if shift["change"] in ALARMS]
         taught = teaching(truth, [event["expert"] for event in events])
         stands = stands_for(truth, taught)
+        held = stream.held_out()
         with self.position.timed("evaluate"):
-            rows = evaluate(self.learner, truth, stream.held_out(), stands)
+            rows = evaluate(self.learner, truth, held, stands)
+        routed = bool(getattr(self.learner, "expert_ids", ()))
         selector = [row["selector"] for row in rows if row["selector"] is not None]
         places = zip(truth.origins, truth.starts, strict=True)
         return {
-            **self._heading(),
+            **heading(self.experiment, self.learner),
             "accuracy": summarise(rows),
             "selector_accuracy": sum(selector) / len(selector) if selector else None,
+            "untold_accuracy": mean([row["untold"] for row in rows]),
             "per_segment": rows,
             "experts": len(getattr(self.learner, "expert_ids", ())),
             "expert_table": [
@@ -181,39 +202,22 @@ class Run:
             "restarts": sum(event["restarted"] for event in events),
             "pruning_attempts": self.position.attempts,
             "samples": sum(counts.total() for counts in taught.values()),
-            **self._weight(),
-        }
-
-    def _heading(self) -> dict[str, Any]:
-        experiment, table = self.experiment, self.experiment.table()
-        return {
-            "format": 1,
-            "method": experiment.method,
-            "stream": table["stream"],
-            "preset": experiment.preset,
-            "seed": experiment.seed,
-            "hints": [hint.name for hint in self.learner.hints],
-        }
-
-    def _weight(self) -> dict[str, Any]:
-        sizes = self.learner.sizes()
-        return {
-            "parameters": {
-                "nonzero": sizes.nonzero,
-                "paper_count": sizes.paper_count,
-                "dense": sizes.dense,
-            },
-            "bytes": {
-                "model": sizes.model_bytes,
-                "samples": sizes.sample_bytes,
-                "training_state": sizes.training_bytes,
-                "file": self.folder.model.stat().st_size,
-            },
-            "samples_kept": sizes.samples,
-            "seconds": {name: round(spent, 3) for name, spent in self.position.seconds.items()},
-            "versions": versions(),
+            "expert_agreement": adjusted_rand(taught) if routed else None,
+            "calibration_error": calibration_error(self.learner, held),
+            "macs": macs_per_prediction(self.learner, held),
             "hardware": hardware(self.experiment.device),
+            **weight(self.learner, self.position, self.folder.model),
+            **self._followed(stream),
         }
+
+    def _followed(self, stream: Stream) -> dict[str, Any]:
+        """Return the accuracy matrix, whose last row the consolidated learner itself gives."""
+        if not self.experiment.run.matrix:
+            return {}
+        course = Course(stream, self.position.followed)
+        while course.due(len(stream)):
+            course.add_row(self.learner)
+        return {"course": course.summary()}
 
 
 def start(
@@ -221,9 +225,11 @@ def start(
 ) -> dict[str, Any]:
     """Run an experiment from the beginning in a folder of its own."""
     prepare(experiment)
-    run = Run(experiment, RunFolder(folder), watcher)
-    run.folder.create(experiment.to_toml(), overwrite=overwrite)
-    return run.complete()
+    with join(experiment.device) as world:
+        run = Run(experiment, RunFolder(folder), watcher, world)
+        if world.first:
+            run.folder.create(experiment.to_toml(), overwrite=overwrite)
+        return run.complete()
 
 
 def resume(folder: str | Path, changes: list[dict[str, Any]], watcher: Watcher) -> dict[str, Any]:
@@ -234,9 +240,10 @@ def resume(folder: str | Path, changes: list[dict[str, Any]], watcher: Watcher) 
         if from_table(merge(experiment.table(), change), experiment.preset) != experiment:
             raise RunError(f"{place.path} holds a run with other settings than {change}")
     prepare(experiment)
-    run = Run(experiment, place, watcher)
-    run.restore()
-    return run.complete()
+    with join(experiment.device) as world:
+        run = Run(experiment, place, watcher, world)
+        run.restore()
+        return run.complete()
 
 
 def read_experiment(folder: RunFolder) -> Experiment:
@@ -253,9 +260,12 @@ def read_experiment(folder: RunFolder) -> Experiment:
 
 
 def prepare(experiment: Experiment) -> None:
-    """Ask torch for what the experiment needs of it."""
+    """Make sure that what the experiment needs is there, and ask torch for its part."""
     if experiment.device.startswith("cuda") and not torch.cuda.is_available():
         raise RunError(f"device {experiment.device} asked for, but this torch sees no GPU")
+    workers = getattr(experiment.settings, "workers", None)
+    if workers is not None:
+        workers.check()
     if experiment.run.threads:
         torch.set_num_threads(experiment.run.threads)
     if experiment.deterministic:

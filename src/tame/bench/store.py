@@ -104,6 +104,23 @@ class EventLog:
         return self._file.tell()
 
 
+class NoLog:
+    """In place of an `EventLog` on a rank that writes nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+    def add(self, seen: Observation) -> None: ...
+    def settle(self) -> int:
+        return 0
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
     partial = path.with_name(path.name + PARTIAL)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from tame.checks import refusal, repetition
+from tame.checks import refusal, repetition, telling
 from tame.checks.failure import (
     difference,
     generators_untouched,
@@ -42,7 +42,8 @@ def learner_checks() -> Iterator[tuple[str, Check]]:
     >>> next(learner_checks())[0]
     'check_input_untouched'
     """
-    yield from ((check.__name__, check) for check in (*CHECKS, *refusal.CHECKS, *repetition.CHECKS))
+    parts = (CHECKS, refusal.CHECKS, repetition.CHECKS, telling.CHECKS)
+    yield from ((check.__name__, check) for checks in parts for check in checks)
 
 
 def check_input_untouched(make: Make) -> None:

@@ -34,7 +34,7 @@ def check_resumed_equals_uninterrupted(make: Make) -> None:
     for stop in (0, 1, 70, 100, len(records)):
         first = make(0)
         told = _live(first, end=stop)
-        second = _reloaded(first, make)
+        second = reloaded(first, make)
         told += _live(second, start=stop)
         text = f"stopped after {stop} calls and resumed,"
         require_same(records, told, f"{text} the records differ")
@@ -56,7 +56,7 @@ def check_no_pickle(make: Make) -> None:
     """Fail if reading a saved state unpickles: it could run code."""
     learner = make(0)
     _live(learner, end=70)
-    _reloaded(learner, make)
+    reloaded(learner, make)
 
 
 CHECKS: tuple[Callable[[Make], None], ...] = (
@@ -67,7 +67,7 @@ CHECKS: tuple[Callable[[Make], None], ...] = (
 )
 
 
-def _reloaded(learner: Learner, make: Make) -> Learner:
+def reloaded(learner: Learner, make: Make) -> Learner:
     """Return a new learner with the state of this one, by way of a file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state"

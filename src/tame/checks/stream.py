@@ -23,7 +23,7 @@ def stream_checks() -> Iterator[tuple[str, Check]]:
     """Yield every check of a stream with its name.
 
     >>> len(dict(stream_checks()))
-    9
+    10
     """
     yield from ((check.__name__, check) for check in CHECKS)
 
@@ -113,8 +113,25 @@ def check_truth_describes_batches(stream: Stream) -> None:
         allowed = {label for origin in made for label in told_labels(truth, origin)}
         strange = set(batch.y.tolist()) - allowed
         require(not strange, f"batch {number} has labels {sorted(strange)} of no origin in it")
-        now, ever = _begun(truth, number)
+        now, ever = (set(), set(truth.origins)) if truth.blurry else _begun(truth, number)
         require(now <= set(made) <= ever, f"batch {number} holds {set(made)}, but {now} start")
+
+
+def check_truth_describes_upsets(stream: Stream) -> None:
+    """Fail unless gradual changes end after they start, and bursts lie in order between them."""
+    truth = stream.truth()
+    ends = truth.settled or truth.starts
+    changes = list(zip(truth.starts, ends, strict=False))
+    fits = len(ends) == len(truth.starts) and all(a <= b <= len(stream) for a, b in changes)
+    require(fits, f"changes that start at {truth.starts} cannot end at {ends}")
+    spans = [(0, 0), *truth.bursts, (len(stream), len(stream))]
+    apart = all(a[1] <= b[0] for a, b in pairwise(spans)) and all(a < b for a, b in truth.bursts)
+    require(apart, f"bursts {truth.bursts} are empty, out of order or outside the stream")
+    for begin, end in truth.bursts:
+        hides = any(begin < max(late, early + 1) and early < end for early, late in changes)
+        require(not hides, f"the burst {begin} to {end} hides a change")
+    strange = {*truth.alike, *truth.alike.values()} - set(truth.origins)
+    require(not strange, f"origins {sorted(strange)} are alike, but never occur")
 
 
 def check_held_out(stream: Stream) -> None:
@@ -143,6 +160,7 @@ CHECKS: tuple[Check, ...] = (
     check_batch_is_the_callers,
     check_truth_describes_segments,
     check_truth_describes_batches,
+    check_truth_describes_upsets,
     check_held_out,
 )
 

@@ -1,9 +1,10 @@
-"""The command line: `tame run`, `list`, `report`, `paper`, `predict`, `inspect`, `data`."""
+"""The command line: `tame run`, `bench`, `list`, `report`, `paper`, `predict` and the others."""
 
 import sys
 
 import typer
 
+from tame.cli.bench import bench
 from tame.cli.data import data
 from tame.cli.inspect import inspect
 from tame.cli.list import list_parts
@@ -21,6 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run)
+app.command("bench")(bench)
 app.command("list")(list_parts)
 app.command("report")(report)
 app.command("paper")(paper)

@@ -18,14 +18,17 @@ KINDS = {
     "pruners": registry.PRUNERS,
     "decisions": registry.DECISIONS,
     "augments": registry.AUGMENTS,
+    "workers": registry.WORKERS,
 }
 
 
 def list_parts(
-    kind: Annotated[str, typer.Argument(help=f"{', '.join(KINDS)} or presets; all if none")] = "",
+    kind: Annotated[
+        str, typer.Argument(help=f"{', '.join(KINDS)}, presets or grids; all if none")
+    ] = "",
 ) -> None:
     """List what can be named in a preset or with --set."""
-    known = [*KINDS, "presets"]
+    known = [*KINDS, "presets", "grids"]
     if kind and kind not in known:
         raise ConfigError(f"nothing called '{kind}' to list{suggest(kind, known)}")
     for name in [kind] if kind else known:
@@ -43,4 +46,16 @@ def _rows(kind: str) -> list[tuple[str, str]]:
         from tame.bench.presets import presets, summary
 
         return [(name, summary(file)) for name, file in presets()]
-    return [(name, entry.summary) for name, entry in KINDS[kind].entries().items()]
+    if kind == "grids":
+        from tame.bench.grids import grids
+        from tame.bench.presets import summary
+
+        return [(name, summary(file)) for name, file in grids()]
+    entries = KINDS[kind].entries().items()
+    if kind == "methods":
+        return [(name, f"{entry.summary} [{_told(entry)}]") for name, entry in entries]
+    return [(name, entry.summary) for name, entry in entries]
+
+
+def _told(entry: registry.Entry) -> str:
+    return f"told {entry.told}" if entry.told else "what it is told is not known before it is used"

@@ -2,9 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from tame.cli.live import LiveView
 
 
 def run(  # noqa: PLR0913 (one argument an option)
@@ -25,13 +28,13 @@ def run(  # noqa: PLR0913 (one argument an option)
 ) -> None:
     """Learn from a stream, consolidate, evaluate, and draw what happened.
 
-    With no preset: five pairs of digits from the embedded images.
+    With no preset: five pairs of digits from the embedded images. Started by torchrun (torchrun
+    --nproc-per-node 2 -m tame run ...), its processes do one run together; with --set
+    workers=processes or workers=ray, others prune the experts (docs/parallel.md).
     """
     from tame.bench.experiment import changes_from, resolve
     from tame.bench.run import StopRequestedError, start
     from tame.bench.run import resume as go_on
-    from tame.cli.live import LiveView
-    from tame.cli.summary import show_result
     from tame.streams.folder import VARIABLE
 
     if data is not None:
@@ -41,7 +44,7 @@ def run(  # noqa: PLR0913 (one argument an option)
     )
     experiment = resolve(preset or None, asked)
     folder = out or Path("runs") / f"{Path(experiment.preset).stem}-seed{experiment.seed}"
-    view = LiveView()
+    view, leads = _view()
     try:
         with view:
             if resume:
@@ -49,8 +52,33 @@ def run(  # noqa: PLR0913 (one argument an option)
             else:
                 result = start(experiment, folder, view, overwrite=overwrite)
     except (StopRequestedError, KeyboardInterrupt) as stop:
-        typer.echo(f"{stop or 'stopped while consolidating'}; nothing is lost")
-        typer.echo(f"go on with: tame run --out {folder} --resume")
+        if leads:
+            typer.echo(f"{str(stop) or 'stopped while consolidating'}; nothing is lost")
+            typer.echo(f"go on with: {_command()} run --out {folder} --resume")
         raise typer.Exit(130) from stop
+    if leads:
+        _show(result, folder)
+
+
+def _view() -> "tuple[LiveView, bool]":
+    """Return what shows the run, and whether it does: of several ranks only the first one's."""
+    from rich.console import Console
+
+    from tame.cli.live import LiveView
+    from tame.engine.world import rank
+
+    leads = rank() == 0
+    return LiveView(Console(quiet=not leads)), leads
+
+
+def _command() -> str:
+    from tame.engine.world import ranks
+
+    return "tame" if ranks() == 1 else f"torchrun --nproc-per-node {ranks()} -m tame"
+
+
+def _show(result: dict[str, Any], folder: Path) -> None:
+    from tame.cli.summary import show_result
+
     show_result(result)
     typer.echo(f"report: {folder / 'report.html'}")

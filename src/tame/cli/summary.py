@@ -16,6 +16,7 @@ def show_result(result: dict[str, Any], console: Console | None = None) -> None:
     table.add_column("what")
     table.add_column("figure", justify="right")
     rows = [
+        ("told beyond the labelled stream", _told(result["hints"])),
         ("strict accuracy (the right global label)", percent(accuracy["strict"])),
         ("within-segment accuracy (forgives misrouting)", percent(accuracy["within_segment"])),
         ("oracle-routing accuracy", percent(accuracy["oracle"])),
@@ -41,6 +42,10 @@ def percent(value: float | None) -> str:
     ('98.76 %', '-')
     """
     return "-" if value is None else f"{100 * value:.2f} %"
+
+
+def _told(hints: list[str]) -> str:
+    return ", ".join(hint.lower().replace("_", " ") for hint in hints) or "nothing"
 
 
 def _seconds(seconds: dict[str, float]) -> str:

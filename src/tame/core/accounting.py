@@ -1,35 +1,52 @@
 """What a learner weighs, counted honestly."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 from torch import Tensor
 
 from tame.core.expert import Expert
+from tame.core.pool import ExpertPool
 from tame.core.prune import count_nonzero
 from tame.core.selector import Selector
+from tame.core.shelf import Shelf
 from tame.types import Sizes
 
 
-def weigh(experts: Sequence[Expert], selector: Selector) -> Sizes:
+def weigh(pool: ExpertPool | None, selector: Selector) -> Sizes:
     """Count the parameters and bytes of experts and selector.
 
-    Model bytes are those of the networks that predict; samples those of all reservoirs; training
-    state is what else is kept to go on learning (optimisers, masks, a dense active network).
+    Model bytes are those of the networks that predict (with all that a packed expert needs);
+    samples those of all reservoirs; training state is what else is kept to go on learning
+    (optimisers, masks, a dense active network).
     """
-    nonzero, nominal, dense = selector.parameters()
-    model, sample_bytes = selector.nbytes()
-    training = 0
-    for expert in experts:
-        size = sum(p.numel() for p in expert.answers.parameters())
-        dense += size
-        nominal += round(size * _share_kept(expert))
-        nonzero += count_nonzero(expert.answers)
-        model += tensor_bytes(expert.answers.state_dict())
-        sample_bytes += expert.memory.nbytes()
-        training += _training_bytes(expert)
-    samples = selector.samples() + sum(len(expert.memory) for expert in experts)
-    return Sizes(nonzero, nominal, dense, model, sample_bytes, training, samples)
+    model, samples = selector.nbytes()
+    total = Sizes(*selector.parameters(), model, samples, samples=selector.samples())
+    if pool is None:
+        return total
+    held, count = pool.samples()
+    parts = [*map(_weigh_expert, pool.awake), *_weigh_shelf(pool.shelf)]
+    return reduce(_add, parts, _add(total, Sizes(sample_bytes=held, samples=count)))
+
+
+def _weigh_expert(expert: Expert) -> Sizes:
+    dense = sum(p.numel() for p in expert.answers.parameters())
+    nominal = round(dense * _share_kept(expert))
+    model = tensor_bytes(expert.answers.state_dict())
+    training = _training_bytes(expert)
+    return Sizes(count_nonzero(expert.answers), nominal, dense, model, training_bytes=training)
+
+
+def _weigh_shelf(shelf: Shelf) -> Iterator[Sizes]:
+    for row in range(len(shelf)):
+        nonzero, kept, packed = shelf.counts(row)
+        dense, places = shelf.places(row), shelf.layout(row).maskable
+        yield Sizes(nonzero, round(dense * (kept / places if places else 1.0)), dense, packed)
+
+
+def _add(one: Sizes, other: Sizes) -> Sizes:
+    return Sizes(**{name: value + getattr(other, name) for name, value in vars(one).items()})
 
 
 def tensor_bytes(state: Any) -> int:

@@ -7,14 +7,16 @@ from torch import Tensor
 
 from tame.core.accounting import weigh
 from tame.core.assemble import assemble
-from tame.core.expert import Expert
 from tame.core.intake import Intake
 from tame.core.pool import ExpertPool
 from tame.core.routed import RoutedModel
 from tame.core.selector import Selector
 from tame.core.settings import Settings
+from tame.engine.lesson import Lesson
 from tame.errors import InputError
 from tame.types import ArrayLike, Sizes, When
+
+UNLIKELY = -1e9  # in place of minus infinity, so that one odd sample rules nobody out
 
 
 class Answering:
@@ -51,18 +53,14 @@ class Answering:
     def model(self) -> RoutedModel:
         """The input step, router and experts of this moment as one module (shared, not a copy)."""
         if self._model is None:
-            parts = (self._intake, self._experts, self._selector, self.settings.decision)
+            parts = (self._intake, self._pool, self._selector, self.settings.decision)
             self._model = assemble(*parts)
         return self._model
 
     @property
-    def _experts(self) -> list[Expert]:
-        return [] if self._pool is None else self._pool.experts
-
-    @property
     def expert_ids(self) -> tuple[int, ...]:
         """The ids of all experts, oldest first."""
-        return tuple(expert.id for expert in self._experts)
+        return () if self._pool is None else tuple(self._pool.ids)
 
     def route(self, x: ArrayLike) -> Tensor:
         """Return the id of the expert each raw sample would be sent to."""
@@ -72,6 +70,19 @@ class Answering:
         """Return the labels one expert gives, whatever the selector says."""
         return self.model.predict(self._intake.check_inputs(x), expert)
 
+    @torch.no_grad()
+    def log_probabilities(self, x: ArrayLike) -> tuple[Tensor, Tensor]:
+        """Return how likely each label is for each sample, and the label of each column."""
+        model = self.model.eval()
+        return model(self._intake.check_inputs(x)), model.labels
+
     def sizes(self) -> Sizes:
         """Return what the learner weighs now."""
-        return weigh(self._experts, self._selector)
+        return weigh(self._pool, self._selector)
+
+    @torch.no_grad()
+    def _rank(self, lesson: Lesson) -> Tensor:
+        """Return how likely the selector finds each expert for a batch, by position."""
+        router = self._selector.router(self._intake.ready, self.expert_ids)
+        scores: Tensor = router(lesson.near, lesson.ready)
+        return scores.double().clamp(min=UNLIKELY).mean(0)

@@ -1,25 +1,29 @@
 """A learner's parts of this moment, put together as one model."""
 
-from collections.abc import Sequence
-
 import torch
 
-from tame.core.expert import Expert
 from tame.core.intake import Intake
+from tame.core.pool import ExpertPool
 from tame.core.routed import Decision, RoutedModel
 from tame.core.selector import Selector
 
 
 def assemble(
-    intake: Intake, experts: Sequence[Expert], selector: Selector, decision: Decision
+    intake: Intake, pool: ExpertPool | None, selector: Selector, decision: Decision
 ) -> RoutedModel:
     """Put a learner's parts of this moment together; networks are shared, not copied."""
-    labels = intake.labels.labels().to(intake.device)
-    seen = torch.zeros(len(experts), len(labels), dtype=torch.bool, device=intake.device)
-    for row, expert in zip(seen, experts, strict=True):
-        row[: len(expert.counts)] = torch.from_numpy(expert.counts > 0)
-    owners = [expert.id for expert in experts]
-    router = selector.router(intake.ready, owners)
-    nets = [expert.answers for expert in experts]
-    model = RoutedModel(intake.ready, router, nets, owners, (seen, labels), decision)
-    return model.to(intake.device)
+    step, labels = intake.ready, intake.labels.labels().to(intake.device)
+    assert pool is not None  # noqa: S101 (there are experts once anything has been observed)
+    owners = pool.ids
+    seen = torch.zeros(len(owners), len(labels), dtype=torch.bool)
+    places = {owner: place for place, owner in enumerate(owners)}
+    for expert in pool.awake:
+        seen[places[expert.id], : len(expert.counts)] = torch.from_numpy(expert.counts > 0)
+    nets = [expert.answers for expert in pool.awake]
+    if len(pool.shelf):
+        taught = torch.from_numpy(pool.shelf.taught)
+        seen[[places[int(owner)] for owner in pool.shelf.ids], : taught.shape[1]] = taught
+        nets.append(pool.shelf)
+    tables = (seen.to(intake.device), labels)
+    router = selector.router(step, owners)
+    return RoutedModel(step, router, nets, owners, tables, decision).to(intake.device)

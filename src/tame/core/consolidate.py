@@ -34,7 +34,7 @@ def compact(
     A retraining that ends no better than guessing is repeated at half the rate; a network that
     pruning has ruined is pruned less.
     """
-    waiting = [(expert, pruner) for expert in experts if _is_due(expert)]
+    waiting = [(expert, pruner) for expert in experts if is_due(expert)]
     attempts = dict.fromkeys((expert.id for expert, _ in waiting), 0)
     while waiting:
         attempt = waiting[0][1]
@@ -53,12 +53,11 @@ def compact(
     return attempts
 
 
-def _is_due(expert: Expert) -> bool:
+def is_due(expert: Expert) -> bool:
     """Say whether an expert has learned since it was last pruned."""
     network = expert.network
     fresh = expert.compact is not None and expert.compact.steps == network.steps
-    settled = expert.is_pruned or expert.settled == network.steps
-    return not settled and not fresh and len(expert.memory) > 0
+    return not expert.is_settled and not fresh and len(expert.memory) > 0
 
 
 def _prune(
@@ -111,6 +110,7 @@ def settle(expert: Expert, step: InputStep, live: int) -> None:
     losses = _held_losses(expert, step, live)
     expert.network.adopt(pruned.net, dict(pruned.masks), pruned.slots)
     expert.compact = None
+    expert.settled = expert.network.steps
     guess = guessing_loss(expert.counts, expert.network.plan.training.output)
     losses = torch.cat([losses, losses.new_tensor([guess])])
     seed = derive(expert.network.plan.seed, "rebase", expert.id, expert.network.steps)

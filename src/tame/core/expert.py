@@ -53,6 +53,7 @@ class Expert:
         if keep and not math.isfinite(reading.loss) and not self.network.is_finite():
             self._restart()
             reading = self.network.measure(lesson)
+        reading = reading._replace(unseen=unseen(lesson, self.taught))
         self._reading = reading
         return reading
 
@@ -66,7 +67,7 @@ class Expert:
             odds = torch.rand(augment.numbers, len(lesson), generator=self.draws)
         self.network.learn(lesson, odds)
         self.memory.add(lesson.raw, lesson.slots)
-        seen = np.bincount(lesson.slots.numpy(), minlength=lesson.live)
+        seen = lesson.counts.copy()
         seen[: len(self.counts)] += self.counts
         self.counts = seen
         self.batch = len(lesson)
@@ -91,9 +92,19 @@ class Expert:
         return self.network.net
 
     @property
+    def taught(self) -> np.ndarray:
+        """Which slots it has been taught."""
+        return self.counts > 0
+
+    @property
     def is_pruned(self) -> bool:
         """Whether its live network is its pruned one."""
         return bool(self.network.masks)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its pruned form has taken its place, and it has not been recruited anew since."""
+        return self.is_pruned or self.settled == self.network.steps
 
     def state_dict(self) -> State:
         compact = self.compact
@@ -126,9 +137,18 @@ class Expert:
         self.batch = state["batch"]
         self.settled = state["settled"]
         restore_torch(self.draws, state["draws"])
+        self.restore_compact(state["compact"])
+
+    def restore_compact(self, kept: State | None) -> None:
+        """Put back the pruned copy, or the lack of one, that a state holds."""
         self.compact = None
-        if state["compact"] is not None:
-            kept = state["compact"]
+        if kept is not None:
             net = self.network.plan.build(kept["slots"], "compact")
             net.load_state_dict(kept["net"])
             self.compact = Compact(net.eval(), kept["masks"], kept["slots"], kept["steps"])
+
+
+def unseen(lesson: Lesson, taught: np.ndarray) -> int:
+    """Return how many of a batch's labels are not among the slots that were taught."""
+    present = lesson.counts > 0
+    return int(present.sum() - present[: len(taught)][taught[: len(present)]].sum())

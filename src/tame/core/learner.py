@@ -8,7 +8,9 @@ import torch
 
 from tame.checkpoint import save_learner
 from tame.core.answering import Answering
-from tame.core.consolidate import compact, settle
+from tame.core.consolidate import settle
+from tame.core.division import Division
+from tame.core.errand import prune_experts
 from tame.core.expert import Expert
 from tame.core.network import Blueprint
 from tame.core.pool import ExpertPool
@@ -71,6 +73,7 @@ class TAME(Answering):
             expert, change = self._reassign(pool, lesson)
         restarted = expert.learn(lesson)
         self._selector.observe(lesson.raw, lesson.slots, expert.id)
+        self._keep_within(pool, self.settings.reservoir_bytes)
         step, self._step, self._model = self._step, self._step + 1, None
         since = None if change is Change.NONE else step
         told = (step, reading.loss, verdict.statistic, verdict.threshold, expert.id, change)
@@ -94,23 +97,33 @@ class TAME(Answering):
         return ExpertPool(Blueprint(self._make, shape, *parts), settings)
 
     def _reassign(self, pool: ExpertPool, lesson: Lesson) -> tuple[Expert, Change]:
-        known = pool.familiar(lesson)
+        world = pool.plan.world
+        known = pool.familiar(lesson, lambda asked: world.as_first(self._rank(asked).cpu()))
         expert = pool.recruit() if known is None else pool.switch(known)
         expert.detector.update(expert.measure(lesson))
         return expert, Change.RECRUITED if known is None else Change.SWITCHED
+
+    def _keep_within(self, pool: ExpertPool, most: int) -> None:
+        """Thin the experts' reservoirs when all reservoirs together reach the cap."""
+        if most:
+            pool.thin(most - self._selector.nbytes()[1])
 
     def consolidate(self, progress: Progress = silent) -> Consolidation:
         """Train the selector and prune the experts; the stream may go on afterwards."""
         if self._pool is None:
             return Consolidation(experts=0)
         pool, step, live = self._pool, self._intake.ready, len(self._intake.labels)
-        trained = self._selector.fit(pool.plan, step, progress)
-        pruned = compact(pool.experts, self.settings.pruner, step, live, progress)
-        for expert in pool.experts:
+        division = Division(pool, self._selector)
+        trained = division.selects and self._selector.fit(pool.plan, step, progress)
+        pruned = prune_experts(division.experts, self.settings, self._intake, progress)
+        division.note()
+        for expert in division.experts:
             if expert is not pool.active:
                 settle(expert, step, live)
+        trained, pruned = division.exchange(pruned, progress, trained=trained)
+        pool.shelve()
         self._model = None
-        return Consolidation(len(pool.experts), pruned, trained, self.sizes())
+        return Consolidation(len(pool.ids), pruned, trained, self.sizes())
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, all or nothing; `tame.load` reads it back."""

@@ -1,7 +1,7 @@
 """A network in training: its optimiser, schedule, masks, and room for labels to come."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,10 @@ from tame.engine.captured import Bench
 from tame.engine.eager import EagerStep, Faces, Manner, find_faces
 from tame.engine.fitting import apply_masks, make_optimiser, set_rate
 from tame.engine.lesson import Lesson
+from tame.engine.parallel import ParallelStep
 from tame.engine.randomness import PrivateDraws, derive, seeded
+from tame.engine.together import Team, find_team
+from tame.engine.world import World, current
 from tame.errors import ConfigError
 from tame.types import NetMaker, Reading, State
 
@@ -30,6 +33,7 @@ class Blueprint:
     seed: int
     device: torch.device
     augment: Any = None
+    world: World = field(default_factory=current)
 
     def build(self, slots: int, *path: object) -> nn.Module:
         """Make a network with seeded weights; the global generators are left as they were."""
@@ -56,6 +60,13 @@ class Blueprint:
         return find_faces(net, x)
 
     @cached_property
+    def team(self) -> Team:
+        """Whether its networks can be run many in one call, and when that pays."""
+        with seeded(0, self.device):
+            x = torch.rand(3, *self.input_shape, device=self.device)
+        return find_team([self.build(2, "probe", number) for number in range(2)], x)
+
+    @cached_property
     def manner(self) -> Manner:
         """How its networks are stepped."""
         ways = self.training
@@ -63,10 +74,21 @@ class Blueprint:
 
     @cached_property
     def bench(self) -> Bench | None:
-        """The recorded step its networks take turns on, on a GPU unless told otherwise."""
-        if self.device.type != "cuda" or self.training.engine == "eager":
+        """The recorded step its networks take turns on, on a GPU unless told otherwise.
+
+        Ranks talk in the middle of a step, so theirs is not recorded.
+        """
+        eager = self.training.engine == "eager" or self.world.size > 1
+        if self.device.type != "cuda" or eager:
             return None
         return Bench(self.manner, lambda net: make_optimiser(net, self.training))
+
+    def step(
+        self, net: nn.Module, optimiser: torch.optim.Optimizer, draws: PrivateDraws | None
+    ) -> EagerStep | ParallelStep:
+        """Return the step of one network, divided where there are several ranks."""
+        own = EagerStep(net, optimiser, self.manner, draws)
+        return own if self.world.size == 1 else ParallelStep(own, self.world)
 
 
 class Network:
@@ -106,6 +128,11 @@ class Network:
         self._step.forget()
         if self.plan.bench is not None:
             self.plan.bench.forget()
+
+    def open(self) -> EagerStep:
+        """Return its step for a method to take apart; whoever does counts `steps` itself."""
+        self.leave_bench()
+        return EagerStep(self.net, self.optimiser, self.plan.manner, self._draws)
 
     def grow(self, live: int) -> None:
         """Double the output slots until `live` fit, keeping everything learned."""
@@ -168,7 +195,7 @@ class Network:
         }
 
     def load_state_dict(self, state: State) -> None:
-        self._leave_bench()
+        self.leave_bench()
         if state["slots"] != self.slots:
             self.slots = state["slots"]
             self._equip(self.plan.build(self.slots, *self.path))
@@ -181,16 +208,17 @@ class Network:
         self._restore({int(index): entry for index, entry in state["optimiser"].items()})
 
     def _equip(self, net: nn.Module, draws: PrivateDraws | None = None) -> None:
-        self._leave_bench()
+        self.leave_bench()
         if draws is None and self.plan.faces.random:
             seed = derive(self.plan.seed, *self.path, "draws", self.restarts)
             draws = PrivateDraws(seed, self.plan.device)
         self._draws = draws
         self.net = net
         self.optimiser = make_optimiser(net, self.plan.training)
-        self._step = EagerStep(net, self.optimiser, self.plan.manner, draws)
+        self._step = self.plan.step(net, self.optimiser, draws)
 
-    def _leave_bench(self) -> None:
+    def leave_bench(self) -> None:
+        """Stand on its own memory again, if it stood on the bench."""
         if self.plan.bench is not None:
             self.plan.bench.release(self)
 

@@ -18,8 +18,9 @@ class Reservoir:
     An entry is a row of one or more tensors, stored as given (images stay uint8). Keys are
     independent 64-bit integers drawn from the reservoir's own generator and kept with the entries,
     so that two reservoirs can be merged and a smaller sample is the prefix of the largest keys.
-    Memory is taken once, for `capacity` entries, when the first batch tells their shape; a column
-    may be one number for the whole batch. Whole numbers are kept in 32 bits.
+    Memory is taken once, for `capacity` entries, when the first batch tells their shape, and what
+    is not used of it is given back by `rest`; a column may be one number for the whole batch. Whole
+    numbers are kept in 32 bits.
 
     >>> reservoir = Reservoir(capacity=3, seed=0)
     >>> reservoir.add(torch.arange(100), torch.arange(100) % 2)
@@ -33,10 +34,10 @@ class Reservoir:
         self.capacity = capacity
         self.seen = 0
         self._size = 0
-        self._keys = np.empty(capacity, dtype=np.int64)
+        self._keys = np.empty(0, dtype=np.int64)
         self._least = -1
         self._columns: list[Tensor] = []
-        self._generator = numpy_generator(seed)
+        self._generator: np.random.Generator | State = numpy_generator(seed)
 
     def __len__(self) -> int:
         return self._size
@@ -44,9 +45,9 @@ class Reservoir:
     def add(self, first: Tensor, *others: Tensor | int) -> None:
         """Offer a batch of entries; the reservoir keeps the share that chance gives it."""
         columns, count = (first, *others), first.shape[0]
-        if not self._columns:
-            self._columns = [_room(column, self.capacity) for column in columns]
-        keys = self._generator.integers(0, KEY_RANGE, size=count, dtype=np.int64)
+        if len(self._keys) < self.capacity:
+            self._take_room(columns)
+        keys = self._awake().integers(0, KEY_RANGE, size=count, dtype=np.int64)
         self.seen += count
         free = min(self.capacity - self._size, count)
         if free:
@@ -60,6 +61,10 @@ class Reservoir:
         order = torch.from_numpy(np.argsort(-self._keys[: self._size], kind="stable"))
         return [column[order.to(column.device)] for column in self._columns]
 
+    def rows(self, places: Tensor) -> list[Tensor]:
+        """Return the entries at these places, which chance has filled; others are not read."""
+        return [column[places.to(column.device)] for column in self._columns]
+
     def keys(self) -> np.ndarray:
         """Return the kept entries' keys, largest first."""
         return -np.sort(-self._keys[: self._size], kind="stable")
@@ -69,25 +74,59 @@ class Reservoir:
         rows = sum(c[: self._size].nbytes for c in self._columns)
         return rows + self._keys[: self._size].nbytes
 
+    def thin(self, capacity: int) -> None:
+        """Keep no more than so many entries, from now on: those with the largest keys.
+
+        Any entry ever added is as likely to be among them as any other, now and later.
+        """
+        if capacity >= self.capacity:
+            return
+        if capacity < self._size:
+            self._columns = [column[:capacity].clone() for column in self.columns()]
+            self._keys = self.keys()[:capacity].copy()
+            self._size = capacity
+        self.capacity = capacity
+        self.rest()
+        self._note_least()
+
+    def rest(self) -> None:
+        """Give back the memory that is not in use; the next entries take it again."""
+        if len(self._keys) > self._size:
+            self._keys = self._keys[: self._size].copy()
+            self._columns = [column[: self._size].clone() for column in self._columns]
+        if not isinstance(self._generator, dict):
+            self._generator = numpy_state(self._generator)
+
     def state_dict(self) -> State:
+        drawn = self._generator
         return {
             "seen": self.seen,
             "keys": torch.from_numpy(self._keys[: self._size].copy()),
             "columns": [column[: self._size].clone() for column in self._columns],
-            "generator": numpy_state(self._generator),
+            "generator": dict(drawn) if isinstance(drawn, dict) else numpy_state(drawn),
         }
 
     def load_state_dict(self, state: State) -> None:
         self.seen = state["seen"]
         self._size = len(state["keys"])
-        self._keys[: self._size] = state["keys"].cpu().numpy()
-        self._columns = []
-        for kept in state["columns"]:
-            column = kept.new_empty((self.capacity, *kept.shape[1:]))
-            column[: self._size] = kept
-            self._columns.append(column)
+        self._keys = state["keys"].cpu().numpy().copy()
+        self._columns = [kept.clone() for kept in state["columns"]]
+        self._generator = dict(state["generator"])
         self._note_least()
-        restore_numpy(self._generator, state["generator"])
+
+    def _take_room(self, columns: Columns) -> None:
+        room = [_room(column, self.capacity) for column in columns]
+        for wide, kept in zip(room, self._columns, strict=False):
+            wide[: self._size] = kept[: self._size]
+        keys = np.empty(self.capacity, dtype=np.int64)
+        keys[: self._size] = self._keys[: self._size]
+        self._columns, self._keys = room, keys
+
+    def _awake(self) -> np.random.Generator:
+        if isinstance(self._generator, dict):
+            state, self._generator = self._generator, numpy_generator(0)
+            restore_numpy(self._generator, state)
+        return self._generator
 
     def _compete(self, rivals: np.ndarray, keys: np.ndarray, columns: Columns) -> None:
         if not len(rivals):

@@ -123,7 +123,8 @@ class NetworkSelector:
         if self._net is None and means is not None:
             return means
         assert self._net is not None  # noqa: S101 (one of the two exists)
-        known = torch.tensor([list(owners).index(i) for i in self._known], device=step.mean.device)
+        positions = {owner: position for position, owner in enumerate(owners)}
+        known = torch.tensor([positions[i] for i in self._known], device=step.mean.device)
         own = None if self.inputs is None else self._step(step)
         return NetworkRouter(self._net, known, count, means, own)
 

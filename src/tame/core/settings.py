@@ -12,7 +12,7 @@ from tame.core.prune import Magnitude
 from tame.core.routed import HardRouting
 from tame.core.selector import NetworkSelector
 from tame.engine.losses import Output
-from tame.registry import DECISIONS, DETECTORS, MATCHERS, PRUNERS, SELECTORS
+from tame.registry import DECISIONS, DETECTORS, MATCHERS, PRUNERS, SELECTORS, WORKERS
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,24 @@ class Training:
 class Settings:
     """Everything about a `TAME` learner but its network and seed: one replaceable part a line.
 
+    `reservoir_bytes` caps what all reservoirs together may take (0: no cap). When it is reached,
+    the reservoir of every expert is thinned to half as many samples, still a uniform sample of what
+    it saw; the selector's is counted, but keeps its size, and one sample an expert is always kept.
+    After an alarm at most `shortlist` experts are tried, those the selector finds likeliest for the
+    batch (0: all of them); a pool no larger is tried whole. A selector that was never trained
+    ranks by the nearest mean of its remembered samples. What is not tried cannot be switched to:
+    an expert outside the shortlist that knows the batch is recruited a second time.
+    `workers` prune the experts where there are several to prune (none: this process, one after
+    another); who does it changes no result.
+
     >>> from tame import Settings, Deviation
     >>> Settings(detector=Deviation(width=4.0)).detector.width
     4.0
     """
 
     slots: int = 10
+    reservoir_bytes: int = 0
+    shortlist: int = 64
     inputs: Inputs = field(default_factory=Inputs)
     training: Training = field(default_factory=Training)
     detector: Any = part(DETECTORS, Deviation)
@@ -73,7 +85,12 @@ class Settings:
     selector: Any = part(SELECTORS, NetworkSelector)
     pruner: Any = part(PRUNERS, Magnitude)
     decision: Any = part(DECISIONS, HardRouting)
+    workers: Any = part(WORKERS, lambda: None)
 
     def __post_init__(self) -> None:
         if self.slots < 1:
             raise ValueError(f"slots is 1 or more, not {self.slots}")
+        if self.reservoir_bytes < 0:
+            raise ValueError(f"reservoir_bytes is 0 (no cap) or more, not {self.reservoir_bytes}")
+        if self.shortlist < 0:
+            raise ValueError(f"shortlist is 0 (all experts) or more, not {self.shortlist}")

@@ -90,16 +90,14 @@ class EagerStep:
 
     def judge(self, x: Tensor, target: Tensor, live: int, *, keep: bool) -> Tensor:
         """Return the loss of each sample by a forward in evaluation mode."""
-        _set_mode(self.net, training=keep)
         with torch.set_grad_enabled(keep):
-            return self._losses(x, target, live)
+            return self.losses(x, target, live, training=keep)
 
     def train(self, x: Tensor, target: Tensor, live: int) -> Tensor:
         """Return the loss of each sample by a forward in training mode."""
-        one_faced = self.manner.one_faced
-        _set_mode(self.net, training=one_faced or x.shape[0] > 1)  # no statistics of one sample
+        training = self.manner.one_faced or x.shape[0] > 1  # no statistics of one sample
         with self.draws or nullcontext():
-            return self._losses(x, target, live)
+            return self.losses(x, target, live, training=training)
 
     def backward(self, losses: Tensor) -> None:
         """Fill the gradients."""
@@ -112,10 +110,17 @@ class EagerStep:
             nn.utils.clip_grad_norm_(self.net.parameters(), self.manner.clip)
         self.optimiser.step()
 
-    def _losses(self, x: Tensor, target: Tensor, live: int) -> Tensor:
+    def losses(self, x: Tensor, target: Tensor, live: int, *, training: bool) -> Tensor:
+        """Return the loss of each sample by a forward in the mode asked for."""
+        return sample_losses(self.outputs(x, live, training=training), target, self.manner.output)
+
+    def outputs(self, x: Tensor, live: int, *, training: bool) -> Tensor:
+        """Return the live outputs by a forward in the mode asked for."""
+        _set_mode(self.net, training=training)
         with half(x.device, enabled=self._half):
             outputs = self.net(x)
-        return sample_losses(outputs[:, :live].to(x.dtype), target, self.manner.output)
+        kept: Tensor = outputs[:, :live].to(x.dtype)
+        return kept
 
 
 def _set_mode(net: nn.Module, *, training: bool) -> None:

@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,6 +33,7 @@ class Lesson:
         self.live = live
         self.step: Prepare = step
         self.device = torch.device(device)
+        self._part: tuple[int, int, Lesson] | None = None
 
     def __len__(self) -> int:
         return int(self.raw.shape[0])
@@ -50,6 +52,19 @@ class Lesson:
     def target(self) -> Tensor:
         """The slots on the learner's device."""
         return self.slots.to(self.device)
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How many samples each live slot has."""
+        return np.bincount(self.slots.numpy(), minlength=self.live)
+
+    def rows(self, begin: int, end: int) -> "Lesson":
+        """Return some of its samples as a lesson; asked again for the same, the same one."""
+        if self._part is None or self._part[:2] != (begin, end):
+            raw, slots = self.raw[begin:end], self.slots[begin:end]
+            part = Lesson(raw, slots, self.live, self.step, self.device)
+            self._part = (begin, end, part)
+        return self._part[2]
 
     def changed(self, augment: Any, odds: Tensor) -> Tensor:
         """Return what a network takes after a random change."""

@@ -27,7 +27,7 @@ def read(losses: Tensor) -> Reading:
     """Summarise the losses of a batch as floats on the host, in one transfer.
 
     >>> read(torch.tensor([1.0, 3.0]))
-    Reading(loss=2.0, error=1.0, samples=2)
+    Reading(loss=2.0, error=1.0, samples=2, unseen=0)
     """
     values = losses.detach().cpu().numpy().astype(np.float64)
     count = len(values)

@@ -33,7 +33,7 @@ from tame.types import (
 class JointSettings(SingleSettings):
     """A single network's settings, and how it is trained on everything at the end."""
 
-    recipe: Recipe = field(default_factory=lambda: Recipe(epochs=20, rate=0.05, weight_decay=5e-4))
+    recipe: Recipe = field(default_factory=lambda: Recipe(epochs=20, rate=0.02, weight_decay=5e-4))
 
 
 class Joint:
@@ -94,6 +94,11 @@ class Joint:
         if self._joint is None:
             return self._single.predict(x)
         return self._single.predict(x, self._joint, self._fitted[1])
+
+    def log_probabilities(self, x: ArrayLike) -> tuple[Tensor, Tensor]:
+        """Return how likely each label is for each sample, and the label of each column."""
+        taught = None if self._joint is None else self._fitted[1]
+        return self._single.log_probabilities(x, self._joint, taught)
 
     def sizes(self) -> Sizes:
         sizes = self._single.sizes(self._joint)

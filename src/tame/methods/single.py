@@ -15,6 +15,7 @@ from tame.core.prune import count_nonzero
 from tame.core.settings import Training
 from tame.engine.lesson import Lesson
 from tame.engine.randomness import restore_torch, torch_generator
+from tame.methods.told import masked
 from tame.nets import resolve
 from tame.types import ArrayLike, Batch, Reading, Sizes, State
 
@@ -57,13 +58,17 @@ class SingleNetwork:
 
     def learn(self, lesson: Lesson) -> Reading:
         """Measure the batch, then train on it."""
-        network, augment, odds = self.built, self.settings.inputs.augment, None
-        reading = network.measure(lesson)
-        if augment is not None:
-            odds = torch.rand(augment.numbers, len(lesson), generator=self._draws)
-        network.learn(lesson, odds)
+        reading = self.built.measure(lesson)
+        self.built.learn(lesson, self.odds(len(lesson)))
         self.steps += 1
         return reading
+
+    def odds(self, count: int) -> Tensor | None:
+        """Draw the numbers that decide how so many samples are augmented, if they are."""
+        augment = self.settings.inputs.augment
+        if augment is None:
+            return None
+        return torch.rand(augment.numbers, count, generator=self._draws)
 
     @property
     def built(self) -> Network:
@@ -74,11 +79,15 @@ class SingleNetwork:
 
     @torch.no_grad()
     def predict(
-        self, x: ArrayLike, net: nn.Module | None = None, taught: int | None = None
+        self,
+        x: ArrayLike,
+        net: nn.Module | None = None,
+        taught: int | None = None,
+        allowed: Tensor | None = None,
     ) -> Tensor:
         """Return labels by the live network, or by another that was taught the first so many.
 
-        Before any data the answer is -1.
+        Where only some labels are `allowed`, one of those. Before any data the answer is -1.
         """
         x = self.intake.check_inputs(x)
         if self.network is None or not len(x):
@@ -86,8 +95,22 @@ class SingleNetwork:
         net = (net or self.network.net).eval()
         live = len(self.intake.labels) if taught is None else taught
         step = self.intake.ready
-        found = [net(step(part))[:, :live].argmax(1) for part in x.split(CHUNK)]
+        able = torch.ones(1, live, dtype=torch.bool) if allowed is None else allowed
+        scores = (net(step(part))[:, :live] for part in x.split(CHUNK))
+        found = [masked(part, able).argmax(1) for part in scores]
         return self.intake.labels.labels().to(self.device)[torch.cat(found)]
+
+    @torch.no_grad()
+    def log_probabilities(
+        self, x: ArrayLike, net: nn.Module | None = None, taught: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return (samples, labels) log-probabilities and each column's label; cf. `predict`."""
+        x = self.intake.check_inputs(x)
+        net = (net or self.built.net).eval()
+        live = len(self.intake.labels) if taught is None else taught
+        step = self.intake.ready
+        found = [net(step(part))[:, :live].log_softmax(1) for part in x.split(CHUNK)]
+        return torch.cat(found), self.intake.labels.labels().to(self.device)[:live]
 
     def plan(self) -> Blueprint:
         """Return what further networks of this method would be built from."""

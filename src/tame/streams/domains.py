@@ -9,9 +9,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tame.errors import ConfigError
+from tame.streams.course import Course
 from tame.streams.dataset import Array, read
 from tame.streams.origin import Origin
-from tame.streams.segments import Course, SegmentedStream
+from tame.streams.segments import SegmentedStream
 
 GREY = ((0.1307,), (0.3081,))
 COLOUR = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))

@@ -78,9 +78,12 @@ def kept(read: "Callable[[Path], Dataset]") -> "Callable[[Path], Dataset]":
 
     @lru_cache(maxsize=1)
     def once(folder: Path, stamps: Stamps) -> "Dataset":  # noqa: ARG001 (a part of the key)
+        import numpy as np  # only here: `tame data list` does without
+
         data = read(folder)
         for array in (data.x, data.y, data.held_x, data.held_y):
-            array.setflags(write=False)
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
         return data
 
     @wraps(read)

@@ -22,7 +22,8 @@ def as_it_is(samples: Array) -> Tensor:
 class Origin:
     """Which samples of a data set belong to a distribution, and how it shows them.
 
-    `labels` are its global labels; the place of one among them is its local label.
+    `labels` are its global labels; the place of one among them is its local label. Where labels
+    have another meaning here, `told` says what each of `labels` is called (empty: itself).
     """
 
     name: str
@@ -31,6 +32,7 @@ class Origin:
     held: Array
     labels: tuple[int, ...]
     view: View = as_it_is
+    told: tuple[int, ...] = ()
 
     @classmethod
     def of_labels(cls, name: str, data: Dataset, labels: tuple[int, ...]) -> "Origin":
@@ -59,5 +61,12 @@ class Origin:
         places[list(self.labels)] = np.arange(len(self.labels))
         return places
 
+    @cached_property
+    def _meanings(self) -> Array:
+        meanings = np.zeros(max(self.labels) + 1, dtype=np.int64)
+        meanings[list(self.labels)] = self.told
+        return meanings
+
     def _told(self, y: Array, *, local: bool) -> Tensor:
-        return torch.from_numpy(self._places[y] if local else y)
+        called = self._meanings[y] if self.told else y
+        return torch.from_numpy(self._places[called] if local else called)

@@ -7,9 +7,10 @@ import numpy as np
 from torch import Tensor
 
 from tame.engine.randomness import derive, numpy_generator
+from tame.streams.course import Course
 from tame.streams.dataset import Array, read
 from tame.streams.origin import Origin, as_it_is
-from tame.streams.segments import Course, SegmentedStream
+from tame.streams.segments import SegmentedStream
 
 
 @dataclass(frozen=True)

@@ -1,127 +1,164 @@
 """A stream made of segments, each drawn from one origin; any order, with returns."""
 
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from tame.engine.randomness import derive, numpy_generator
 from tame.errors import ConfigError
+from tame.streams.course import Course
 from tame.streams.dataset import Array
+from tame.streams.imbalance import thinned
 from tame.streams.origin import Origin
+from tame.streams.rotation import turned
+from tame.streams.schedule import Pool, schedule
 from tame.types import Batch, HeldOut, Truth
-
-Labels = Literal["global", "local"]
-
-
-@dataclass(frozen=True)
-class Course:
-    """How a stream runs over its origins.
-
-    `order` names the origin of each segment (empty: each once); a segment shows its samples
-    `passes` times, shuffled anew each time. A batch may `straddle` two segments or not. Labels
-    are the data set's own (`global`), or renumbered from 0 in each segment (`local`).
-    """
-
-    order: tuple[int, ...] = ()
-    passes: int = 1
-    batch: int = 32
-    straddle: bool = False
-    labels: Labels = "global"
-
-    def __post_init__(self) -> None:
-        if self.passes < 1 or self.batch < 1:
-            raise ValueError("passes and batch are 1 or more")
 
 
 class SegmentedStream:
-    """Batches of samples, segment after segment; the same seed gives the same stream."""
+    """Batches of samples, segment after segment; the same seed gives the same stream.
 
-    def __init__(self, origins: Sequence[Origin], course: Course, seed: int) -> None:
-        order = course.order or tuple(range(len(origins)))
-        for number in order:
-            if not 0 <= number < len(origins):
-                raise ConfigError(f"order names segment {number}; there are {len(origins)}")
+    Segments draw from their own origin alone, unless `pools` says which samples of which origins
+    each kind of segment holds.
+    """
+
+    def __init__(
+        self,
+        origins: Sequence[Origin],
+        course: Course,
+        seed: int,
+        pools: Sequence[Pool] | None = None,
+    ) -> None:
         self._origins = origins
-        self._order = order
-        self._local = course.labels == "local"
-        self._visits = [
-            _visits(origins[number].train, course.passes, derive(seed, "order", place))
-            for place, number in enumerate(order)
-        ]
-        self._ends = np.cumsum([len(part) for part in self._visits]).tolist()
-        self._cuts = _cuts(self._ends, course.batch, straddle=course.straddle)
+        self._course = course
+        self._seed = seed
+        self._blurry = pools is not None
+        self._order = course.sequence(len(origins), seed)
+        if self._blurry and set(self._order) != set(range(len(origins))):
+            raise ConfigError("a blurry stream shows something of every segment: order names all")
+        for origin in origins:
+            course.burst.refuse(len(origin.labels))
+        self._plan = schedule(self._thinned(pools or _own(origins)), self._order, course, seed)
+        self._bursts = tuple(course.burst.spans(self._plan.starts, self._plan.settled, len(self)))
+        self._spoiled = {step for begin, end in self._bursts for step in range(begin, end)}
+        self._shown = {
+            owner: np.flatnonzero(self._plan.owners == owner) if course.rotation else np.empty(0)
+            for owner in sorted(set(self._order))
+        }
 
     def __len__(self) -> int:
-        return len(self._cuts) - 1
+        return len(self._plan.cuts) - 1
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Yield the batches from number `start` on."""
         for step in range(start, len(self)):
-            parts = [self._part(*part) for part in self._parts(step)]
-            if len(parts) == 1:
-                yield parts[0]
-            else:
-                x, y = zip(*parts, strict=True)
-                yield Batch(torch.cat(x), torch.cat(y))
+            yield self._batch(step)
 
     def __iter__(self) -> Iterator[Batch]:
         return self.batches()
 
     def truth(self) -> Truth:
         """Return what really happens, for benchmarks alone."""
-        begins = [0, *self._ends[:-1]]
-        used = sorted(set(self._order))
         return Truth(
             origins=self._order,
-            starts=tuple(bisect_right(self._cuts, begin) - 1 for begin in begins),
-            names={number: self._origins[number].name for number in used},
-            labels={number: self._origins[number].labels for number in used},
+            starts=self._plan.starts,
+            names={number: self._origins[number].name for number in self._shown},
+            labels={number: self._origins[number].labels for number in self._shown},
             composition=self._composition,
             local=self._local,
+            settled=self._plan.settled,
+            bursts=self._bursts,
+            alike=_alike({number: self._origins[number] for number in self._shown}),
+            blurry=self._blurry,
         )
 
     def held_out(self) -> list[HeldOut]:
-        """Return the held-out samples of every origin that occurs, labelled as in the stream."""
+        """Return the held-out samples of every origin that occurs, labelled as in the stream.
+
+        Where images turn, these have angles spread evenly over all that the stream shows.
+        """
         found = []
-        for number in sorted(set(self._order)):
+        for number in self._shown:
             origin = self._origins[number]
             x, y = origin.render_held(local=self._local)
+            if self._course.rotation:
+                draws = numpy_generator(derive(self._seed, "held angles", number))
+                places = torch.from_numpy((draws.permutation(len(x)) + 0.5) / len(x))
+                x = turned(x, self._course.rotation * places)
             found.append(HeldOut(number, origin.name, x, y))
         return found
 
-    def _part(self, place: int, begin: int, end: int) -> Batch:
-        origin = self._origins[self._order[place]]
-        offset = self._ends[place - 1] if place else 0
-        return Batch(
-            *origin.render(self._visits[place][begin - offset : end - offset], self._local)
-        )
+    @property
+    def _local(self) -> bool:
+        return self._course.labels == "local"
+
+    def _batch(self, step: int) -> Batch:
+        begin, end = self._plan.cuts[step : step + 2].tolist()
+        numbers, owners = self._plan.numbers[begin:end], self._plan.owners[begin:end]
+        if (owners == owners[0]).all():
+            return Batch(*self._part(int(owners[0]), numbers, step))
+        order = np.argsort(owners, kind="stable")
+        present = np.unique(owners).tolist()
+        parts = [self._part(owner, numbers[owners == owner], step) for owner in present]
+        x, y = (torch.cat(column) for column in zip(*parts, strict=True))
+        back = torch.from_numpy(np.argsort(order))
+        return Batch(x[back], y[back])
+
+    def _part(self, owner: int, numbers: Array, step: int) -> tuple[Tensor, Tensor]:
+        origin = self._origins[owner]
+        x, y = origin.render(numbers, self._local)
+        if self._course.rotation:
+            shown = self._shown[owner]
+            before = np.searchsorted(shown, self._plan.cuts[step])
+            x = turned(x, self._course.rotation * float(before) / len(shown))
+        if step in self._spoiled:
+            told = range(len(origin.labels)) if self._local else origin.labels
+            seed = derive(self._seed, "burst", step, owner)
+            x, y = self._course.burst.spoil(x, y, told, seed)
+        return x, y
 
     def _composition(self, step: int) -> Mapping[int, int]:
-        counts: Counter[int] = Counter()
-        for place, begin, end in self._parts(step):
-            counts[self._order[place]] += end - begin
-        return counts
+        begin, end = self._plan.cuts[step : step + 2].tolist()
+        owners, counts = np.unique(self._plan.owners[begin:end], return_counts=True)
+        return dict(zip(owners.tolist(), counts.tolist(), strict=True))
 
-    def _parts(self, step: int) -> Iterator[tuple[int, int, int]]:
-        begin, end = self._cuts[step], self._cuts[step + 1]
-        place = bisect_right(self._ends, begin)
-        while begin < end:
-            stop = min(end, self._ends[place])
-            yield place, begin, stop
-            begin, place = stop, place + 1
+    def _thinned(self, pools: Sequence[Pool]) -> Sequence[Pool]:
+        rule = self._course.imbalance
+        if not rule.present:
+            return pools
+        found = []
+        for place, pool in enumerate(pools):
+            labels = self._labels(pool)
+            classes = self._origins[place].labels
+            classes += tuple(sorted(set(labels.tolist()) - set(classes)))
+            most = max(int(np.count_nonzero(labels == label)) for label in classes)
+            quotas = rule.quotas(most, len(classes), place, len(pools))
+            kept = thinned(labels, classes, quotas, derive(self._seed, "imbalance", place))
+            found.append(Pool(pool.numbers[kept], pool.owners[kept]))
+        return found
+
+    def _labels(self, pool: Pool) -> Array:
+        labels = np.empty(len(pool.numbers), dtype=np.int64)
+        for owner in np.unique(pool.owners).tolist():
+            labels[pool.owners == owner] = self._origins[owner].data.y[
+                pool.numbers[pool.owners == owner]
+            ]
+        return labels
 
 
-def _visits(samples: Array, passes: int, seed: int) -> Array:
-    draws = numpy_generator(seed)
-    return np.concatenate([draws.permutation(samples) for _ in range(passes)])
+def _alike(origins: Mapping[int, Origin]) -> dict[int, int]:
+    """Return the origins that show what an earlier one shows, and which that is."""
+    first: dict[tuple[str, str], int] = {}
+    for number, origin in origins.items():
+        first.setdefault((origin.data.name, origin.name), number)
+    found = {n: first[origin.data.name, origin.name] for n, origin in origins.items()}
+    return {number: other for number, other in found.items() if number != other}
 
 
-def _cuts(ends: list[int], batch: int, *, straddle: bool) -> list[int]:
-    spans = [(0, ends[-1])] if straddle else list(zip([0, *ends[:-1]], ends, strict=True))
-    cuts = [cut for begin, end in spans for cut in range(begin, end, batch)]
-    return [*cuts, ends[-1]]
+def _own(origins: Sequence[Origin]) -> list[Pool]:
+    return [
+        Pool(origin.train, np.full(len(origin.train), number, dtype=np.int32))
+        for number, origin in enumerate(origins)
+    ]

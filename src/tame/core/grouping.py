@@ -1,0 +1,82 @@
+"""Samples grouped by the expert they go to; many small groups side by side."""
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+MANY = 64
+TOGETHER = 2**14
+
+
+class Group(NamedTuple):
+    """Experts by position, and the samples of each: (experts, samples) numbers of rows.
+
+    Where an expert has fewer samples than the others its last one is repeated.
+    """
+
+    positions: list[int]
+    rows: Tensor
+
+
+class _Stretch(NamedTuple):
+    position: int
+    begin: int
+    length: int
+
+
+def grouped(
+    chosen: Tensor,
+    chunk: int,
+    kind: Callable[[int], Hashable],
+    pays: Callable[[int], bool],
+) -> Iterator[Group]:
+    """Yield every sample once, by the position of the expert chosen for it.
+
+    Experts of one `kind` whose numbers of samples are so small that it `pays` come in one group;
+    every other expert comes alone, in chunks.
+
+    >>> chosen = torch.tensor([1, 0, 1, 2])
+    >>> [group.rows.tolist() for group in grouped(chosen, 8, lambda _: "", lambda count: False)]
+    [[[1]], [[0, 2]], [[3]]]
+    >>> [group.rows.tolist() for group in grouped(chosen, 8, lambda _: "", lambda count: True)]
+    [[[1, 1], [3, 3], [0, 2]]]
+    """
+    order = chosen.argsort(stable=True)
+    counts = chosen.bincount().tolist()
+    begin = 0
+    alone: list[_Stretch] = []
+    small: list[_Stretch] = []
+    for position, count in enumerate(counts):
+        if count:
+            stretch = _Stretch(position, begin, count)
+            (small if kind(position) is not None and pays(count) else alone).append(stretch)
+        begin += count
+    for position, begin, count in alone:
+        for rows in order[begin : begin + count].split(chunk):
+            yield Group([position], rows.unsqueeze(0))
+    for team in _teams(small, kind):
+        yield Group([stretch.position for stretch in team], _rows(order, team))
+
+
+def _teams(small: Sequence[_Stretch], kind: Callable[[int], Hashable]) -> Iterator[list[_Stretch]]:
+    """Put stretches of one kind and like lengths together, not too many samples at once."""
+    ranked = sorted(small, key=lambda one: (repr(kind(one.position)), one.length))
+    for _, alike in groupby(ranked, key=lambda one: repr(kind(one.position))):
+        team: list[_Stretch] = []
+        for stretch in alike:
+            full = len(team) == MANY or (len(team) + 1) * stretch.length > TOGETHER
+            if team and full:
+                yield team
+                team = []
+            team.append(stretch)
+        yield team
+
+
+def _rows(order: Tensor, team: Sequence[_Stretch]) -> Tensor:
+    begins = torch.tensor([[stretch.begin] for stretch in team], device=order.device)
+    last = torch.tensor([[stretch.length - 1] for stretch in team], device=order.device)
+    places = torch.arange(max(stretch.length for stretch in team), device=order.device)
+    return order[begins + torch.minimum(places, last)]

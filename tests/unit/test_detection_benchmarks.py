@@ -1,0 +1,67 @@
+"""The detection benchmarks count what they say they count."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from detection_null import Step, _delays, first_alarm, quiet, replayed
+from detection_traces import Recorder
+
+from tame import Reading
+from tame.registry import DETECTORS
+from tame.types import Verdict
+
+RESULTS = Path(__file__).parents[2] / "benchmarks/results/detection"
+
+
+class Above(Recorder):
+    """Alarms above one half."""
+
+    def update(self, reading: Reading) -> Verdict:
+        return super().update(reading)._replace(shift=reading.loss > 0.5)
+
+
+def test_first_alarm_counts_from_one():
+    assert first_alarm(Above(), np.array([0.1, 0.2, 0.9])) == 3
+    assert first_alarm(Above(), np.array([0.1])) is None
+
+
+def test_run_lengths_are_censored_and_bounded():
+    found = quiet(Above, lambda _, count: np.zeros(count), 3)
+    assert (found["alarms"], found["in_100000"]) == (0, 0)
+    assert found["at_least"] == pytest.approx(3_000 / 2.9957, abs=1)  # -log 0.05
+    found = quiet(Above, lambda _, count: np.ones(count), 3)
+    assert (found["alarms"], found["in_100000"], found["at_least"]) == (3, 100_000, 0)
+
+
+def test_traces_are_replayed_from_where_they_branch():
+    rows = {
+        "a|8|0|0": np.array([[0.1, 0.0], [0.9, 0.0], [0.1, 0.0]]),
+        "a|8|0|2": np.array([[0.1, 0.0], [0.7, 0.0]]),
+        "a|8|0|3": np.array([[0.1, 0.0]]),
+    }
+    still, two, three = replayed(Above, rows)
+    assert (still["age"], still["false_alarms"]) == (0, 1)
+    assert (two["age"], two["median"], two["missed"]) == (2, 1, 0)
+    assert (three["age"], three["median"], three["missed"]) == (3, None, 1)
+
+
+def test_a_missed_change_counts_as_later_than_any_other():
+    assert _delays([0, 1], 1)["median"] == 1
+    assert _delays([0], 2)["median"] is None
+
+
+@pytest.mark.parametrize("falling", [False, True])
+def test_step_rises_at_its_age(falling: Any):
+    readings = list(Step(400, 30, 16, falling=falling).readings(np.random.default_rng(0)))
+    before, after = readings[29].loss, readings[30].loss
+    assert before == pytest.approx(0.22 if falling else 1.0, rel=0.2)
+    assert after == pytest.approx(2.5 if falling else 1.8, rel=0.2)
+    assert readings[0].error == pytest.approx(readings[0].loss / 20, rel=0.2)
+
+
+def test_every_detector_has_committed_results():
+    document = json.loads((RESULTS / "null.json").read_text())
+    assert set(DETECTORS) - {"label-set"} <= set(document)

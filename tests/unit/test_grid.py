@@ -1,0 +1,203 @@
+"""Grids as data: what a cell is, what is refused, and how rows are compared."""
+
+from typing import Any
+
+import pytest
+
+from tame.bench.grid import read_grid
+from tame.bench.leaderboard import BOTH, NOTHING, TRAINING, Board, Row, paired
+from tame.bench.leaderboard_page import markdown, page
+from tame.bench.store import RunFolder
+from tame.bench.sweep import Sweep, differences, refuse_mixtures, sweep
+from tame.errors import ConfigError, RunError
+
+PLAIN = """
+seeds = [0, 1]
+[streams.split]
+preset = "embedded-split"
+[streams.split.stream]
+passes = 2
+[streams.other]
+preset = "embedded-permute"
+[methods.tame]
+[methods.tame.pruner]
+memory = 7
+[methods.few]
+method = "finetune"
+seeds = [1]
+streams = ["split"]
+[methods.few.on.split.stream]
+batch = 10
+"""
+
+
+def grid(folder, text=PLAIN, changes=()):
+    path = folder / "g.toml"
+    path.write_text(text)
+    return read_grid(str(path), changes)
+
+
+def test_cells_are_methods_times_streams_times_seeds_less_what_rows_leave_out(tmp_path):
+    found = grid(tmp_path)
+    assert [cell.name for cell in found.cells] == [
+        "tame on split, seed 0", "tame on other, seed 0",
+        "tame on split, seed 1", "few on split, seed 1", "tame on other, seed 1",
+    ]  # fmt: skip
+    first, few = found.cells[0].experiment, found.cells[3].experiment
+    assert first.settings.pruner.memory == 7
+    assert first.settings.selector.memory == 2000  # the preset's
+    assert (first.stream.passes, first.stream.batch) == (2, 32)
+    assert (few.method, few.stream.passes, few.stream.batch) == ("finetune", 2, 10)
+    assert few.settings.inputs.mean == first.settings.inputs.mean
+    assert first.run.matrix
+    assert few.run.threads == 1
+
+
+def test_a_seed_gives_every_row_the_same_stream(tmp_path):
+    cells = {cell.name: cell.experiment for cell in grid(tmp_path).cells}
+    one = cells["tame on split, seed 1"].open_stream()
+    other = cells["few on split, seed 1"].open_stream()
+    wide, narrow = (
+        next(one.batches()).y,
+        [batch.y for batch, _ in zip(other.batches(), range(3), strict=False)],
+    )
+    assert wide[:30].tolist() == [int(label) for part in narrow for label in part]
+
+
+def test_the_key_is_of_the_whole_configuration(tmp_path):
+    one, two = (
+        grid(tmp_path).cells[0],
+        grid(tmp_path, changes=[{"training": {"rate": 0.5}}]).cells[0],
+    )
+    assert one.key == grid(tmp_path).cells[0].key != two.key
+    assert one.folder(tmp_path).name == f"seed0-{one.key}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PLAIN + "[method.x]\n", "unknown key 'method'.*did you mean 'methods'"),
+        (PLAIN.replace("memory = 7", "memori = 7"), "did you mean 'memory'"),
+        (PLAIN.replace('"finetune"', '"finetun"'), "did you mean 'finetune'"),
+        (PLAIN.replace('["split"]', '["spilt"]'), "did you mean 'split'"),
+        (PLAIN.replace("seeds = [0, 1]", "seeds = [1, 1]"), "different numbers"),
+        ("seeds = [0]\n[streams.a]\n", "needs a table"),
+        ('[streams."../a"]\n[methods.tame]\n', "named by letters"),
+    ],
+)
+def test_mistakes_are_refused_by_name(tmp_path, text, message):
+    with pytest.raises(ConfigError, match=message):
+        grid(tmp_path, text)
+
+
+def test_unknown_grid_is_refused():
+    with pytest.raises(ConfigError, match="did you mean 'digits'"):
+        read_grid("digit")
+
+
+class Nobody:
+    """Takes note of what it is given, and does nothing."""
+
+    def __init__(self) -> None:
+        self.names = []
+
+    def work(self, tasks, audience):
+        self.names = [task.name for task in tasks]
+        for task in tasks:
+            audience.ended(task.name, "failed", "nobody came")
+
+    def begun(self, name): ...
+    def progress(self, name, phase, done, total): ...
+    def ended(self, name, outcome, why): ...
+    def stop_asked(self):
+        return False
+
+
+def test_cells_with_a_result_are_not_given_out_again(tmp_path):
+    found, crew = grid(tmp_path), Nobody()
+    done = RunFolder(found.cells[1].folder(tmp_path))
+    done.create(found.cells[1].experiment.to_toml())
+    done.result.write_text("{}")
+    made = sweep(found, tmp_path, crew, crew)
+    assert made.before == [found.cells[1]]
+    assert crew.names == [cell.name for cell in found.cells if cell is not found.cells[1]]
+    assert made.failed[crew.names[0]] == "nobody came"
+    assert isinstance(made, Sweep)
+    assert not made.stopped
+
+
+def test_two_configurations_under_one_name_are_refused(tmp_path):
+    before, after = grid(tmp_path), grid(tmp_path, changes=[{"training": {"rate": 0.5}}])
+    RunFolder(before.cells[0].folder(tmp_path)).create(before.cells[0].experiment.to_toml())
+    refuse_mixtures(before.cells, tmp_path)
+    with pytest.raises(RunError, match=r"training.rate is 0.02 there, 0.5 here"):
+        refuse_mixtures(after.cells, tmp_path)
+    with pytest.raises(RunError, match="never mixes two under one name"):
+        sweep(after, tmp_path, Nobody(), Nobody())
+
+
+def test_seeds_alone_are_no_difference():
+    assert differences({"seed": 1, "a": 1}, {"seed": 2, "a": 1}) == []
+    assert differences({"a": 1}, {"b": 1}) == ["a is None there, 1 here", "b is 1 there, None here"]
+
+
+def run(seed, strict, told=(), testing=(), **more: Any):
+    found = {
+        "seed": seed, "accuracy": {"strict": strict, "within_segment": 0.9},
+        "hints": [*told, *testing],
+        "told": {"training": list(told), "testing": list(testing)}, "unbounded": False,
+        "untold_accuracy": None, "expert_agreement": None, "calibration_error": 0.1,
+        "parameters": {"nonzero": 10}, "macs": 100.0, "samples": 50,
+        "bytes": {"model": 40, "samples": 60, "training_state": 900},
+        "seconds": {"stream": 2.0, "consolidate": 1.0}, "versions": {}, "hardware": {"cpu": "a"},
+    }  # fmt: skip
+    return found | more
+
+
+def board():
+    rows = (
+        Row("ours", (run(0, 0.90), run(1, 0.80), run(2, 0.85))),
+        Row("theirs", (run(0, 0.88), run(1, 0.79), run(3, 0.10))),
+        Row("masked", (run(0, 0.50, ["TRAIN_TASK"], ["TEST_TASK"], untold_accuracy=0.2),)),
+        Row("warned", (run(0, 0.40, ["BOUNDARY"]),)),
+        Row("all", (run(0, 0.99, unbounded=True),)),
+    )
+    return Board("split", rows)
+
+
+def test_rows_are_grouped_by_what_they_were_told():
+    groups = [(name, [row.name for row in rows]) for name, rows in board().groups]
+    assert groups == [
+        (BOTH, ["masked"]), (TRAINING, ["warned"]), (NOTHING, ["ours", "theirs", "all"]),
+    ]  # fmt: skip
+
+
+def test_differences_to_the_best_are_paired_by_seed_and_the_best_is_bounded():
+    made = board()
+    assert made.best.name == "ours"
+    found = made.to_best(made.rows[1])
+    # seeds 0 and 1 are common: -2 and -1 points; t(0.975, 1) = 12.706, s = 0.7071
+    assert (found.mean, found.n) == (pytest.approx(-1.5), 2)
+    assert found.half == pytest.approx(12.7062 * 0.5, rel=1e-4)
+    assert paired(made.rows[3].runs, made.rows[1].runs, lambda r: r["seed"]).n == 1
+
+
+def test_text_says_groups_intervals_and_what_was_told():
+    text = markdown("small", [board()])
+    assert "| *told nothing* |" in text
+    assert "| ours | 3 | 85.00 ± 12.42 |" in text
+    assert "| theirs | 3 | 59.00 ± 106.01 | — | 90.00 ± 0.00 | — | -1.50 ± 6.35 (n = 2) |" in text
+    assert "| masked | 1 | 50.00 | 20.00 |" in text
+    assert "task in training, task in testing |" in text
+    assert "nothing; keeps everything |" in text
+    assert "| 1.0 kB | 100 | 25 | 3 |" in text
+
+
+def test_page_is_whole_and_escapes_names():
+    made = board()
+    odd = Board("a & b", (*made.rows, Row("$x_1 <b>", made.rows[0].runs)))
+    html = page("small <grid>", [odd])
+    assert "<b>" not in html
+    assert "$x_1 &lt;b&gt;" in html
+    assert "small &lt;grid&gt;" in html
+    assert html.count("<svg") == 2
