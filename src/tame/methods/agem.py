@@ -15,9 +15,8 @@ authors' code runs: `each` samples a ring, so that memory grows with the tasks, 
 the running statistics.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -27,7 +26,7 @@ from tame.engine.randomness import derive, restore_torch, torch_generator
 from tame.methods.rings import Rings, capacity_of
 from tame.methods.tasked import Tasked, TaskedLearner, TaskedSettings
 from tame.methods.vectors import add_to_gradients, gradients
-from tame.types import Batch, NetMaker, Observation, Sizes, State
+from tame.types import Batch, Observation, Sizes, State
 
 NUMBERS = 8  # bytes of a sample's slot and task
 
@@ -53,7 +52,7 @@ class AGEMSettings(TaskedSettings):
                 raise ValueError(f"{name} is 1 or more, not {getattr(self, name)}")
 
 
-class AGEM(TaskedLearner):
+class AGEM(TaskedLearner[AGEMSettings]):
     """One network; a gradient that would hurt the memory of earlier tasks is turned aside.
 
     >>> from tame.types import Hint
@@ -66,19 +65,12 @@ class AGEM(TaskedLearner):
     """
 
     settings_type: ClassVar[type] = AGEMSettings
-    settings: AGEMSettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: AGEMSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._begin(net, seed, settings or AGEMSettings(), device)
+    def _set_up(self) -> None:
+        super()._set_up()
         self._tasked = Tasked(self._single, self.settings.heads)
         self._rings: Rings | None = None
-        self._draws = torch_generator(derive(seed, "agem", "reference"))
+        self._draws = torch_generator(derive(self.seed, "agem", "reference"))
 
     def observe(self, batch: Batch) -> Observation:
         lesson = self._tasked.admit(batch)

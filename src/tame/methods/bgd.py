@@ -12,16 +12,13 @@ the labels present in the batch alone, is a setting.
 """
 
 import math
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
-from tame.checkpoint import save_learner
 from tame.core.accounting import tensor_bytes
 from tame.core.inputs import Inputs
 from tame.core.settings import Training
@@ -29,20 +26,17 @@ from tame.engine.lesson import Lesson
 from tame.engine.losses import sample_losses
 from tame.engine.randomness import PrivateDraws, derive, restore_torch, torch_generator
 from tame.methods.drawn import Averaged
+from tame.methods.method import Method
 from tame.methods.single import SingleNetwork
 from tame.nets import resolve
 from tame.types import (
     ArrayLike,
     Batch,
-    Consolidation,
-    Hints,
     NetMaker,
     Observation,
-    Progress,
     Sizes,
     State,
     When,
-    silent,
 )
 
 NOISE = 0.5
@@ -78,7 +72,7 @@ class BGDSettings:
             raise ValueError(f"spread is positive, not {self.spread}")
 
 
-class BGD:
+class BGD(Method[BGDSettings]):
     """One network whose weights have means, which predict, and spreads, which set their pace.
 
     It is told nothing.
@@ -88,29 +82,17 @@ class BGD:
     (0, tensor([5]))
     """
 
-    hints: ClassVar[Hints] = Hints.NOTHING
-    unbounded: ClassVar[bool] = False
     settings_type: ClassVar[type] = BGDSettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: BGDSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.net = net
-        self.seed = seed
-        self.settings = settings or BGDSettings()
-        self.device = torch.device(device)
-        maker = resolve(net)
+    def _set_up(self) -> None:
+        maker = resolve(self.net)
         maker = XavierStart(maker) if self.settings.initial == "xavier" else maker
-        self._single = SingleNetwork(maker, seed, self.settings, self.device)
+        self._single = SingleNetwork(maker, self.seed, self.settings, self.device)
         self._spreads: dict[str, Tensor] = {}
-        self._odds = torch_generator(derive(seed, "bgd", "odds"))
-        self._forward = PrivateDraws(derive(seed, "bgd", "forward"), self.device)
+        self._odds = torch_generator(derive(self.seed, "bgd", "odds"))
+        self._forward = PrivateDraws(derive(self.seed, "bgd", "forward"), self.device)
         # on the device: ten times as many numbers as weights, every batch
-        self._noise = torch.Generator(self.device).manual_seed(derive(seed, "bgd", "noise"))
+        self._noise = torch.Generator(self.device).manual_seed(derive(self.seed, "bgd", "noise"))
 
     def observe(self, batch: Batch) -> Observation:
         step = self._single.steps
@@ -120,11 +102,6 @@ class BGD:
         self._learn(lesson)
         self._single.steps += 1
         return Observation(step, reading.loss, math.nan, math.nan, 0)
-
-    def consolidate(self, progress: Progress = silent) -> Consolidation:
-        """Do nothing: there is nothing kept to consolidate."""
-        progress("nothing to consolidate", 1, 1)
-        return Consolidation(experts=0, sizes=self.sizes())
 
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:  # noqa: ARG002 (one network)
         if not self.settings.average or self._single.network is None:
@@ -137,10 +114,6 @@ class BGD:
         sizes = self._single.sizes()
         kept = sizes.training_bytes + tensor_bytes(self._spreads)
         return replace(sizes, training_bytes=kept)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file, all or nothing."""
-        save_learner(self, path)
 
     def state_dict(self) -> State:
         return {

@@ -21,26 +21,24 @@ It is told nothing. What is left in the memory at the end of the stream is never
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from tame.checkpoint import save_learner
 from tame.core.accounting import tensor_bytes
 from tame.core.inputs import Inputs
 from tame.core.intake import Intake
 from tame.core.prune import count_nonzero
 from tame.engine.randomness import derive, restore_torch, torch_generator
 from tame.methods.dreaming import Dreamers, Rates
+from tame.methods.method import Method
 from tame.methods.mixture import Form, Judged, chilled, judge, of_target
 from tame.types import (
     ArrayLike,
     Batch,
     Change,
     Consolidation,
-    Hints,
     NetMaker,
     Observation,
     Progress,
@@ -88,7 +86,7 @@ class CNDPMSettings:
             raise ValueError(f"temperature is positive, not {self.temperature}")
 
 
-class CNDPM:
+class CNDPM(Method[CNDPMSettings]):
     """Experts recruited by surprise, one density and one classifier each.
 
     Its experts are layers of its own, made to share features: `net` is not used.
@@ -101,8 +99,6 @@ class CNDPM:
     (0, (0,))
     """
 
-    hints: ClassVar[Hints] = Hints.NOTHING
-    unbounded: ClassVar[bool] = False
     settings_type: ClassVar[type] = CNDPMSettings
 
     def __init__(
@@ -112,15 +108,14 @@ class CNDPM:
         settings: CNDPMSettings | None = None,
         device: str = "cpu",
     ) -> None:
-        self.net = net
-        self.seed = seed
-        self.settings = settings or CNDPMSettings()
-        self.device = torch.device(device)
+        super().__init__(net, seed, settings, device)
+
+    def _set_up(self) -> None:
         self._intake = Intake(self.settings.inputs, self.device)
         self._mixture: Dreamers | None = None
         self._memory: list[tuple[Tensor, Tensor]] = []
         self._steps = 0
-        self._noise = torch.Generator(self.device).manual_seed(derive(seed, "cndpm", "noise"))
+        self._noise = torch.Generator(self.device).manual_seed(derive(self.seed, "cndpm", "noise"))
 
     def observe(self, batch: Batch) -> Observation:
         raw, y = self._intake.check(batch)
@@ -177,10 +172,6 @@ class CNDPM:
         held = tensor_bytes(self._memory)
         count = sum(len(slots) for _, slots in self._memory)
         return Sizes(nonzero, dense, dense, model, held, rest, count)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file, all or nothing."""
-        save_learner(self, path)
 
     def state_dict(self) -> State:
         return {

@@ -22,13 +22,11 @@ batch, and answers. The public code trains the head for one step and duplicates 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from tame.checkpoint import save_learner
 from tame.core.accounting import tensor_bytes
 from tame.core.inputs import Inputs
 from tame.core.intake import Intake
@@ -37,6 +35,7 @@ from tame.engine.randomness import derive, torch_generator
 from tame.errors import ConfigError
 from tame.methods.den_stages import Stages, Teaching, loss_of
 from tame.methods.growing import SCALE, Growing, Head
+from tame.methods.method import Method
 from tame.methods.told import Told, check_hint
 from tame.nets import resolve
 from tame.nets.mlp import MLP
@@ -84,7 +83,7 @@ class DENSettings:
                 raise ValueError(f"{name} is 1 or more, not {getattr(self, name)}")
 
 
-class DEN:
+class DEN(Method[DENSettings]):
     """Layers that grow; it is told the task in training and in testing.
 
     >>> learner = DEN(net="mlp")
@@ -93,7 +92,6 @@ class DEN:
     """
 
     hints: ClassVar[Hints] = Hints.TRAIN_TASK | Hints.TEST_TASK
-    unbounded: ClassVar[bool] = False
     settings_type: ClassVar[type] = DENSettings
 
     def __init__(
@@ -103,13 +101,12 @@ class DEN:
         settings: DENSettings | None = None,
         device: str = "cpu",
     ) -> None:
-        maker = resolve(net)
+        super().__init__(net, seed, settings, device)
+
+    def _set_up(self) -> None:
+        maker = resolve(self.net)
         if not isinstance(maker, MLP):
             raise ConfigError("den grows fully connected layers: its net is an mlp")
-        self.net = net
-        self.seed = seed
-        self.settings = settings or DENSettings()
-        self.device = torch.device(device)
         self._hidden = maker.hidden
         self._intake = Intake(self.settings.inputs, self.device)
         self._told = Told()
@@ -183,10 +180,6 @@ class DEN:
         training = sum(tensor_bytes(other.state_dict()) for other in spare if other is not None)
         kept = (self._buffer.nbytes(), training, len(self._buffer))
         return Sizes(nonzero, dense, dense, tensor_bytes(tensors), *kept)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file, all or nothing."""
-        save_learner(self, path)
 
     def state_dict(self) -> State:
         nets = {"settled": self._settled, "live": self._live, "done": self._done}

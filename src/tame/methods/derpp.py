@@ -32,7 +32,7 @@ class DERppSettings(ReplaySettings):
     beta: float = 0.5
 
 
-class DERpp(RehearsingLearner):
+class DERpp(RehearsingLearner[DERppSettings]):
     """One network and a uniform sample of the stream, with the outputs of its time.
 
     >>> from tame.types import Batch
@@ -41,8 +41,7 @@ class DERpp(RehearsingLearner):
     (0, tensor([5]))
     """
 
-    settings_type: ClassVar[type[ReplaySettings]] = DERppSettings
-    settings: DERppSettings
+    settings_type: ClassVar[type] = DERppSettings
 
     def _rehearse(self, lesson: Lesson) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         form = self.settings.training.output

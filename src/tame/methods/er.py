@@ -6,15 +6,18 @@ gradient of the mean cross-entropy over the batch and as many samples drawn from
 the batch is offered to the memory. It is told nothing.
 """
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from tame.engine.lesson import Lesson
 from tame.engine.losses import sample_losses
 from tame.methods.rehearsal import RehearsingLearner
+from tame.methods.replay import ReplaySettings
 from tame.methods.stepping import joined
 
 
-class ER(RehearsingLearner):
+class ER(RehearsingLearner[ReplaySettings]):
     """One network and a uniform sample of the stream.
 
     >>> from tame.types import Batch
@@ -24,6 +27,8 @@ class ER(RehearsingLearner):
     >>> learner.sizes().samples
     1
     """
+
+    settings_type: ClassVar[type] = ReplaySettings
 
     def _rehearse(self, lesson: Lesson) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         past, _ = self._replay.draw(lesson)

@@ -10,15 +10,18 @@ so that samples of new labels do not push those of old ones away. The memory is 
 `er`. It is told nothing.
 """
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
 from tame.engine.lesson import Lesson
 from tame.engine.losses import Output, sample_losses
 from tame.methods.rehearsal import RehearsingLearner
+from tame.methods.replay import ReplaySettings
 
 
-class ERACE(RehearsingLearner):
+class ERACE(RehearsingLearner[ReplaySettings]):
     """One network and a uniform sample of the stream, with a loss that spares absent labels.
 
     >>> from tame.types import Batch
@@ -26,6 +29,8 @@ class ERACE(RehearsingLearner):
     >>> learner.observe(Batch([[0.0, 1.0]], [5])).expert, learner.predict([[0.0, 1.0]])
     (0, tensor([5]))
     """
+
+    settings_type: ClassVar[type] = ReplaySettings
 
     def _rehearse(self, lesson: Lesson) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         past, _ = self._replay.draw(lesson)

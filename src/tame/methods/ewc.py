@@ -19,9 +19,8 @@ F is never reset. When a task ends, I is F brought to [0, 1] over all weights, t
 weights of that moment, and the penalty strength * sum_i I_i (w_i - w*_i)^2, without the half.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -31,7 +30,7 @@ from tame.methods.fisher import Labels, drawn, fisher, moving_average
 from tame.methods.ledger import Ledger
 from tame.methods.tasked import Tasked, TaskedLearner, TaskedSettings
 from tame.methods.vectors import add_to_gradients, gradients, normalised, weights
-from tame.types import Batch, NetMaker, Observation, Sizes, State
+from tame.types import Batch, Observation, Sizes, State
 
 VECTORS = {"original": ("importance",), "agem-repo": ("importance", "fisher", "squares")}
 
@@ -53,7 +52,7 @@ class EWCSettings(TaskedSettings):
     share: float = 0.9
 
 
-class EWC(TaskedLearner):
+class EWC(TaskedLearner[EWCSettings]):
     """One network; a quadratic penalty keeps what mattered to the tasks before.
 
     >>> from tame.types import Hint
@@ -66,22 +65,15 @@ class EWC(TaskedLearner):
     """
 
     settings_type: ClassVar[type] = EWCSettings
-    settings: EWCSettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: EWCSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._begin(net, seed, settings or EWCSettings(), device)
+    def _set_up(self) -> None:
+        super()._set_up()
         self._tasked = Tasked(self._single, self.settings.heads)
         self._original = self.settings.form == "original"
         self._ledger = Ledger(VECTORS[self.settings.form], copies=["anchor"])
         self._finished = 0
         self._recent = self._empty()
-        self._draws = torch_generator(derive(seed, "ewc", "labels"))
+        self._draws = torch_generator(derive(self.seed, "ewc", "labels"))
 
     def observe(self, batch: Batch) -> Observation:
         lesson = self._tasked.admit(batch)

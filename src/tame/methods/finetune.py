@@ -1,15 +1,14 @@
 """Fine-tuning: one network trained on whatever comes. The lower bound: it forgets."""
 
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tame.methods.plain import PlainLearner
 from tame.methods.single import SingleSettings
-from tame.types import Batch, NetMaker, Observation, Sizes, State
+from tame.types import Batch, Observation, Sizes, State
 
 
-class FineTune(PlainLearner):
+class FineTune(PlainLearner[SingleSettings]):
     """Plain training on the stream, with no defence against forgetting.
 
     >>> learner = FineTune(net="mlp")
@@ -18,15 +17,6 @@ class FineTune(PlainLearner):
     """
 
     settings_type: ClassVar[type] = SingleSettings
-
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: SingleSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._begin(net, seed, settings or SingleSettings(), device)
 
     def observe(self, batch: Batch) -> Observation:
         step = self._single.steps

@@ -10,15 +10,12 @@ It is told nothing. The paper's CutMix is left out; `recipe.augment` changes ima
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from tame.checkpoint import save_learner
 from tame.core.accounting import tensor_bytes
 from tame.core.inputs import Inputs
 from tame.core.intake import Intake
@@ -28,13 +25,12 @@ from tame.core.settings import Training
 from tame.engine.fitting import Job, Recipe, Samples, fit
 from tame.engine.randomness import derive, torch_generator
 from tame.methods.balanced import Balanced
+from tame.methods.method import Method
 from tame.nets import resolve
 from tame.types import (
     ArrayLike,
     Batch,
     Consolidation,
-    Hints,
-    NetMaker,
     Observation,
     Progress,
     Sizes,
@@ -69,7 +65,7 @@ class GDumbSettings:
                 raise ValueError(f"{name} is 1 or more, not {getattr(self, name)}")
 
 
-class GDumb:
+class GDumb(Method[GDumbSettings]):
     """A balanced memory; `predict` trains on it if it changed, and `consolidate` keeps the network.
 
     What `predict` trains follows from the memory, the step and the seed, and is no part of the
@@ -82,24 +78,12 @@ class GDumb:
     (tensor([4, 5]), 18)
     """
 
-    hints: ClassVar[Hints] = Hints.NOTHING
-    unbounded: ClassVar[bool] = False
     settings_type: ClassVar[type] = GDumbSettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: GDumbSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.net = net
-        self.seed = seed
-        self.settings = settings or GDumbSettings()
-        self.device = torch.device(device)
-        self._make = resolve(net)
+    def _set_up(self) -> None:
+        self._make = resolve(self.net)
         self._intake = Intake(self.settings.inputs, self.device)
-        self._memory = Balanced(self.settings.memory, derive(seed, "gdumb", "memory"))
+        self._memory = Balanced(self.settings.memory, derive(self.seed, "gdumb", "memory"))
         self._plan: Blueprint | None = None
         self._steps = 0
         self._kept: nn.Module | None = None
@@ -140,10 +124,6 @@ class GDumb:
         dense = sum(p.numel() for p in self._kept.parameters())
         model = tensor_bytes(dict(self._kept.state_dict()))
         return Sizes(count_nonzero(self._kept), dense, dense, model, held, samples=count)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file, all or nothing."""
-        save_learner(self, path)
 
     def state_dict(self) -> State:
         return {

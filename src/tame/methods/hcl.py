@@ -24,19 +24,18 @@ weights to load, on that trunk's frozen features.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
-from tame.checkpoint import save_learner
 from tame.core.accounting import tensor_bytes
 from tame.core.inputs import Inputs
 from tame.core.prune import count_nonzero
 from tame.engine.randomness import derive, restore_torch, seeded, torch_generator
 from tame.methods.flow import Flow
 from tame.methods.frozen import Frozen, Kind
+from tame.methods.method import Method
 from tame.methods.optimisers import adam, remembered, remind
 from tame.methods.typical import Range
 from tame.methods.typical_tasks import Tasks
@@ -44,7 +43,6 @@ from tame.types import (
     ArrayLike,
     Batch,
     Consolidation,
-    Hints,
     NetMaker,
     Observation,
     Progress,
@@ -92,7 +90,7 @@ class HCLSettings:
             raise ValueError(f"window is no less than warmup, {self.warmup}, not {self.window}")
 
 
-class HCL:
+class HCL(Method[HCLSettings]):
     """A flow whose latent clusters are the labels of each task it has found (reconstruction).
 
     >>> learner = HCL(settings=HCLSettings(couplings=2, hidden=8))
@@ -100,8 +98,6 @@ class HCL:
     (0, tensor([5]))
     """
 
-    hints: ClassVar[Hints] = Hints.NOTHING
-    unbounded: ClassVar[bool] = False
     settings_type: ClassVar[type] = HCLSettings
 
     def __init__(
@@ -111,18 +107,17 @@ class HCL:
         settings: HCLSettings | None = None,
         device: str = "cpu",
     ) -> None:
-        self.net = net
-        self.seed = seed
-        self.settings = settings or HCLSettings()
-        self.device = torch.device(device)
+        super().__init__(net, seed, settings, device)
+
+    def _set_up(self) -> None:
         own = self.settings
-        self._frozen = Frozen(net, seed, own.inputs, own.features, self.device)
+        self._frozen = Frozen(self.net, self.seed, own.inputs, own.features, self.device)
         self._tasks = Tasks(Range(own.window, own.warmup, own.width))
         self._flow: Flow | None = None
         self._old: Flow | None = None
         self._optimiser: torch.optim.Optimizer | None = None
         self._steps = 0
-        self._noise = torch.Generator(self.device).manual_seed(derive(seed, "hcl", "noise"))
+        self._noise = torch.Generator(self.device).manual_seed(derive(self.seed, "hcl", "noise"))
         self._means: dict[tuple[int, int], Tensor] = {}
 
     def observe(self, batch: Batch) -> Observation:
@@ -165,10 +160,6 @@ class HCL:
         kept = {} if self._optimiser is None else remembered(self._optimiser)
         rest = tensor_bytes(old) + tensor_bytes(kept)
         return Sizes(nonzero, dense + latent, dense + latent, model, training_bytes=rest)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file, all or nothing."""
-        save_learner(self, path)
 
     def state_dict(self) -> State:
         optimiser, flows = self._optimiser, (self._flow, self._old)

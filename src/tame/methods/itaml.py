@@ -19,39 +19,33 @@ momentum pass through all inner steps; momentum begins anew with each task.
 
 import copy
 import math
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tame.checkpoint import save_learner
 from tame.core.inputs import Inputs
 from tame.core.settings import Training
 from tame.engine.fitting import set_rate
 from tame.engine.lesson import Lesson
 from tame.engine.randomness import PrivateDraws, derive, restore_torch, torch_generator
 from tame.methods.exemplars import Exemplars
+from tame.methods.method import Method
 from tame.methods.single import CHUNK, SingleNetwork
 from tame.methods.told import Told, check_hint
 from tame.methods.vectors import pieces, shapes, weights
 from tame.types import (
     ArrayLike,
     Batch,
-    Consolidation,
     Hint,
     Hints,
-    NetMaker,
     Observation,
-    Progress,
     Sizes,
     State,
     When,
-    silent,
 )
 
 HIDDEN = float("-inf")
@@ -86,7 +80,7 @@ class ITAMLSettings:
                 raise ValueError(f"{name} is 1 or more, not {getattr(self, name)}")
 
 
-class ITAML:
+class ITAML(Method[ITAMLSettings]):
     """One network, meta-trained over tasks; it is told the task in training, groups in testing.
 
     >>> learner = ITAML(net="mlp")
@@ -95,25 +89,14 @@ class ITAML:
     """
 
     hints: ClassVar[Hints] = Hints.TRAIN_TASK | Hints.TASK_COUNT | Hints.TEST_GROUP
-    unbounded: ClassVar[bool] = False
     settings_type: ClassVar[type] = ITAMLSettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: ITAMLSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.net = net
-        self.seed = seed
-        self.settings = settings or ITAMLSettings()
-        self.device = torch.device(device)
-        self._single = SingleNetwork(net, seed, self.settings, self.device)
+    def _set_up(self) -> None:
+        self._single = SingleNetwork(self.net, self.seed, self.settings, self.device)
         self._told = Told()
         self._tasks = 0
         self._memory = Exemplars(self.settings.memory)
-        self._draws = torch_generator(derive(seed, "itaml", "replay"))
+        self._draws = torch_generator(derive(self.seed, "itaml", "replay"))
         self._adapted: dict[int, nn.Module] = {}
 
     def inform(self, hint: Hint) -> None:
@@ -134,11 +117,6 @@ class ITAML:
         self._single.steps += 1
         return Observation(step, reading.loss, math.nan, math.nan, 0)
 
-    def consolidate(self, progress: Progress = silent) -> Consolidation:
-        """Do nothing: a copy is adapted whenever it is asked."""
-        progress("nothing to consolidate", 1, 1)
-        return Consolidation(experts=0, sizes=self.sizes())
-
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:
         """Return labels, each sample a group of its own; `now` stays in the task told last."""
         if when == "ever":
@@ -155,10 +133,6 @@ class ITAML:
     def sizes(self) -> Sizes:
         samples = {"sample_bytes": self._memory.nbytes(), "samples": len(self._memory)}
         return replace(self._single.sizes(), **samples)
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file, all or nothing."""
-        save_learner(self, path)
 
     def state_dict(self) -> State:
         return {

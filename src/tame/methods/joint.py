@@ -1,25 +1,21 @@
 """Joint training: keeps every sample and trains on all of them at once. The upper bound."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tame.checkpoint import save_learner
 from tame.engine.fitting import Job, Recipe, Samples, fit
 from tame.engine.randomness import derive, torch_generator
+from tame.methods.plain import PlainLearner
 from tame.methods.single import SingleNetwork, SingleSettings, label_hash
 from tame.types import (
     ArrayLike,
     Batch,
     Consolidation,
-    Hints,
-    NetMaker,
     Observation,
     Progress,
     Sizes,
@@ -36,7 +32,7 @@ class JointSettings(SingleSettings):
     recipe: Recipe = field(default_factory=lambda: Recipe(epochs=20, rate=0.02, weight_decay=5e-4))
 
 
-class Joint:
+class Joint(PlainLearner[JointSettings]):
     """Stores each distinct sample once; `consolidate` trains a fresh network on them all.
 
     Until then it answers like plain fine-tuning. Its memory grows with the stream.
@@ -48,22 +44,11 @@ class Joint:
     2
     """
 
-    hints: ClassVar[Hints] = Hints.NOTHING
     unbounded: ClassVar[bool] = True
     settings_type: ClassVar[type] = JointSettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: JointSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.net = net
-        self.seed = seed
-        self.settings = settings or JointSettings()
-        self.device = torch.device(device)
-        self._single = SingleNetwork(net, seed, self.settings, self.device)
+    def _set_up(self) -> None:
+        self._single = SingleNetwork(self.net, self.seed, self.settings, self.device)
         self._store: list[tuple[Tensor, Tensor]] = []
         self._hashes = np.empty(0, dtype=np.uint64)
         self._joint: nn.Module | None = None
@@ -104,10 +89,6 @@ class Joint:
         sizes = self._single.sizes(self._joint)
         kept = sum(x.nbytes + slots.nbytes for x, slots in self._store)
         return replace(sizes, sample_bytes=kept, samples=len(self._hashes))
-
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file, all or nothing."""
-        save_learner(self, path)
 
     def state_dict(self) -> State:
         return {

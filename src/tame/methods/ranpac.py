@@ -15,32 +15,19 @@ keeps sums of its own, from which that error follows without the samples:
 The answer uses all samples. It is told nothing, and no order of the samples changes G and C in all.
 """
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from tame.checkpoint import save_learner
 from tame.core.inputs import Inputs
 from tame.engine.randomness import derive, torch_generator
-from tame.methods.frozen import Frozen, Kind
-from tame.methods.ncm import widened
+from tame.methods.frozen import Kind
+from tame.methods.resting import RestingLearner, widened
 from tame.types import (
-    ArrayLike,
-    Batch,
-    Consolidation,
-    Hints,
-    NetMaker,
-    Observation,
-    Progress,
     Sizes,
     State,
-    When,
-    silent,
 )
 
 HOLD = 5
@@ -68,62 +55,38 @@ class RanPACSettings:
             raise ValueError(f"ridge is positive, not {self.ridge}")
 
 
-class RanPAC:
+class RanPAC(RestingLearner[RanPACSettings]):
     """Two sums over the stream; the linear classifier is solved when asked.
 
+    >>> from tame.types import Batch
     >>> learner = RanPAC(net="mlp", settings=RanPACSettings(width=50))
     >>> _ = learner.observe(Batch([[0.0, 1.0], [5.0, 0.0]] * 5, [7, 2] * 5))
     >>> learner.predict([[0.0, 1.0], [4.0, 0.0]])
     tensor([7, 2])
     """
 
-    hints: ClassVar[Hints] = Hints.NOTHING
-    unbounded: ClassVar[bool] = False
     settings_type: ClassVar[type] = RanPACSettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: RanPACSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.net = net
-        self.seed = seed
-        self.settings = settings or RanPACSettings()
-        self.device = torch.device(device)
-        own = self.settings
-        self._frozen = Frozen(net, seed, own.inputs, own.features, self.device)
+    def _set_up(self) -> None:
+        super()._set_up()
         self._projection: Tensor | None = None
         empty = torch.zeros(0, 0, dtype=torch.float64, device=self.device)
         self._gram = [empty, empty]  # of the samples to fit on, and of those held out
         self._cross = [empty, empty]
         self._seen = 0
-        self._steps = 0
         self._solved: Tensor | None = None
 
-    def observe(self, batch: Batch) -> Observation:
-        """Add the batch to the sums; nothing is measured, so there is no loss."""
-        raw, slots, live = self._frozen.admit(batch)
+    def _add(self, raw: Tensor, slots: Tensor, live: int) -> None:
         hidden = self._hidden(raw)
         held = (torch.arange(len(slots)) + self._seen) % HOLD == HOLD - 1
         for part, chosen in enumerate((~held, held)):
-            self._add(part, hidden[chosen.to(self.device)], slots[chosen].to(self.device), live)
+            rows = hidden[chosen.to(self.device)]
+            self._sum_up(part, rows, slots[chosen].to(self.device), live)
         self._seen += len(slots)
-        self._steps += 1
         self._solved = None
-        return Observation(self._steps - 1, math.nan, math.nan, math.nan, 0)
 
-    def consolidate(self, progress: Progress = silent) -> Consolidation:
-        """Do nothing: the sums are complete at any time."""
-        progress("nothing to consolidate", 1, 1)
-        return Consolidation(experts=0, sizes=self.sizes())
-
-    def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:  # noqa: ARG002 (one model)
-        x = self._frozen.check(x)
-        if not self._seen or not len(x):
-            return self._frozen.unknown(x)
-        return self._frozen.answers((self._hidden(x) @ self.weights()).argmax(1))
+    def _scores(self, x: Tensor) -> Tensor:
+        return self._hidden(x) @ self.weights()
 
     def weights(self) -> Tensor:
         """Return the classifier (hidden, labels), solved anew only after new samples."""
@@ -157,23 +120,16 @@ class RanPAC:
         sums = sum(part.nbytes for part in (*self._gram, *self._cross))
         return Sizes(dense, dense, dense, max(model, 0), training_bytes=sums)
 
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file, all or nothing; the projection is drawn anew on loading."""
-        save_learner(self, path)
-
     def state_dict(self) -> State:
-        return {
-            "steps": self._steps,
+        return super().state_dict() | {
             "seen": self._seen,
-            "frozen": self._frozen.state_dict(),
             "gram": list(self._gram),
             "cross": list(self._cross),
         }
 
     def load_state_dict(self, state: State) -> None:
-        self._steps = state["steps"]
+        super().load_state_dict(state)
         self._seen = state["seen"]
-        self._frozen.load_state_dict(state["frozen"])
         self._gram = [part.to(self.device, copy=True) for part in state["gram"]]
         self._cross = [part.to(self.device, copy=True) for part in state["cross"]]
         self._projection, self._solved = None, None
@@ -189,7 +145,7 @@ class RanPAC:
             self._projection = torch.randn(shape, generator=drawn).to(self.device)
         return (vectors @ self._projection).relu().double()
 
-    def _add(self, part: int, hidden: Tensor, slots: Tensor, live: int) -> None:
+    def _sum_up(self, part: int, hidden: Tensor, slots: Tensor, live: int) -> None:
         width = hidden.shape[1]
         gram, cross = widened(self._gram[part], width, width), self._cross[part]
         cross = widened(cross, width, live)

@@ -1,36 +1,26 @@
 """What the methods that repeat a uniform sample of the stream have in common."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import replace
 from math import nan
-from typing import Any, ClassVar
 
 from torch import Tensor
 
 from tame.engine.lesson import Lesson
 from tame.engine.losses import read, sample_losses
-from tame.methods.plain import PlainLearner
-from tame.methods.replay import Replay, ReplaySettings
+from tame.methods.plain import PlainLearner, S
+from tame.methods.replay import Replay
 from tame.methods.stepping import Stepping
-from tame.types import Batch, NetMaker, Observation, Sizes, State
+from tame.types import Batch, Observation, Sizes, State
 
 
-class RehearsingLearner(PlainLearner):
+class RehearsingLearner(PlainLearner[S]):
     """One network and a memory; which loss it follows on both is for the method to say."""
 
-    settings_type: ClassVar[type[ReplaySettings]] = ReplaySettings
-
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: ReplaySettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._begin(net, seed, settings or self.settings_type(), device)
+    def _set_up(self) -> None:
+        super()._set_up()
         self._stepping = Stepping(self._single)
-        self._replay = Replay(self.settings, seed)
+        self._replay = Replay(self.settings, self.seed)
 
     def observe(self, batch: Batch) -> Observation:
         step, form = self._single.steps, self.settings.training.output

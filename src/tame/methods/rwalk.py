@@ -20,9 +20,8 @@ also keep a few samples; this method, told the tasks, keeps none.
 to zero between intervals of a task, and the mean of the scores is added to the old score.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
@@ -30,7 +29,7 @@ from tame.methods.fisher import moving_average
 from tame.methods.ledger import Ledger
 from tame.methods.tasked import Tasked, TaskedLearner, TaskedSettings
 from tame.methods.vectors import add_to_gradients, gradients, normalised, weights
-from tame.types import Batch, NetMaker, Observation, Sizes, State
+from tame.types import Batch, Observation, Sizes, State
 
 ZEROS = ("importance", "fisher", "squares", "path", "gained", "score")
 
@@ -55,7 +54,7 @@ class RWalkSettings(TaskedSettings):
             raise ValueError(f"interval is 1 or more, not {self.interval}")
 
 
-class RWalk(TaskedLearner):
+class RWalk(TaskedLearner[RWalkSettings]):
     """One network; a penalty by Fisher information and by what each weight's path gained.
 
     >>> from tame.types import Hint
@@ -67,16 +66,9 @@ class RWalk(TaskedLearner):
     """
 
     settings_type: ClassVar[type] = RWalkSettings
-    settings: RWalkSettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: RWalkSettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._begin(net, seed, settings or RWalkSettings(), device)
+    def _set_up(self) -> None:
+        super()._set_up()
         self._tasked = Tasked(self._single, self.settings.heads)
         self._ledger = Ledger(ZEROS, copies=["anchor", "previous"])
         self._original = self.settings.form == "original"

@@ -13,16 +13,15 @@ and the penalty is strength * sum_i importance_i (w_i - w*_i)^2. `form = "agem-r
 A-GEM authors' code runs, adds no importance below zero.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
 from tame.methods.ledger import Ledger
 from tame.methods.tasked import Tasked, TaskedLearner, TaskedSettings
 from tame.methods.vectors import add_to_gradients, gradients, weights
-from tame.types import Batch, NetMaker, Observation, Sizes, State
+from tame.types import Batch, Observation, Sizes, State
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class SISettings(TaskedSettings):
             raise ValueError(f"damping is positive, not {self.damping}")
 
 
-class SI(TaskedLearner):
+class SI(TaskedLearner[SISettings]):
     """One network; a penalty keeps the weights whose movement paid in the tasks before.
 
     >>> from tame.types import Hint
@@ -50,16 +49,9 @@ class SI(TaskedLearner):
     """
 
     settings_type: ClassVar[type] = SISettings
-    settings: SISettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: SISettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self._begin(net, seed, settings or SISettings(), device)
+    def _set_up(self) -> None:
+        super()._set_up()
         self._tasked = Tasked(self._single, self.settings.heads)
         self._ledger = Ledger(["importance", "path"], copies=["anchor"])
 

@@ -13,32 +13,19 @@ program takes a mean of zero there ("code"). "pooled" weighs D by n_y / (n_y + 1
 makes S the within-label covariance exactly, whatever the order. It is told nothing.
 """
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tame.checkpoint import save_learner
 from tame.core.inputs import Inputs
-from tame.methods.frozen import Frozen, Kind
-from tame.methods.ncm import widened
+from tame.methods.frozen import Kind
+from tame.methods.resting import RestingLearner, widened
 from tame.types import (
-    ArrayLike,
-    Batch,
-    Consolidation,
-    Hints,
-    NetMaker,
-    Observation,
-    Progress,
     Sizes,
     State,
-    When,
-    silent,
 )
 
 Scatter = Literal["paper", "code", "pooled"]
@@ -62,9 +49,10 @@ class SLDASettings:
             raise ValueError(f"shrinkage is between 0 and 1, not {self.shrinkage}")
 
 
-class SLDA:
+class SLDA(RestingLearner[SLDASettings]):
     """Running means and a running covariance; the linear classifier is solved when asked.
 
+    >>> from tame.types import Batch
     >>> learner = SLDA(net="mlp")
     >>> x = [[0.0, 1.0], [0.0, 3.0], [5.0, 5.0], [5.0, 7.0]]
     >>> _ = learner.observe(Batch(x, [7, 7, 2, 2]))
@@ -72,54 +60,27 @@ class SLDA:
     tensor([7, 2])
     """
 
-    hints: ClassVar[Hints] = Hints.NOTHING
-    unbounded: ClassVar[bool] = False
     settings_type: ClassVar[type] = SLDASettings
 
-    def __init__(
-        self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
-        seed: int = 0,
-        settings: SLDASettings | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.net = net
-        self.seed = seed
-        self.settings = settings or SLDASettings()
-        self.device = torch.device(device)
-        own = self.settings
-        self._frozen = Frozen(net, seed, own.inputs, own.features, self.device)
+    def _set_up(self) -> None:
+        super()._set_up()
         self._means = self._nothing(0, 0)
         self._counts = self._nothing(0)
         self._scatter = self._nothing(0, 0)  # t S
         self._seen = 0
-        self._steps = 0
         self._solved: tuple[Tensor, Tensor] | None = None
 
-    def observe(self, batch: Batch) -> Observation:
-        """Take the batch into means and covariance; nothing is measured, so there is no loss."""
-        raw, slots, live = self._frozen.admit(batch)
+    def _add(self, raw: Tensor, slots: Tensor, live: int) -> None:
         vectors, slots = self._frozen.vectors(raw).double(), slots.to(self.device)
         size = vectors.shape[1]
         self._means = widened(self._means, live, size)
         self._counts = F.pad(self._counts, (0, live - len(self._counts)))
         self._scatter = widened(self._scatter, size, size)
-        self._add(vectors, slots)
-        self._steps += 1
-        return Observation(self._steps - 1, math.nan, math.nan, math.nan, 0)
+        self._spread(vectors, slots)
 
-    def consolidate(self, progress: Progress = silent) -> Consolidation:
-        """Do nothing: the statistics are complete at any time."""
-        progress("nothing to consolidate", 1, 1)
-        return Consolidation(experts=0, sizes=self.sizes())
-
-    def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:  # noqa: ARG002 (one model)
-        x = self._frozen.check(x)
-        if not len(self._counts) or not len(x):
-            return self._frozen.unknown(x)
+    def _scores(self, x: Tensor) -> Tensor:
         weights, bias = self.classifier()
-        scores = self._frozen.vectors(x).double() @ weights + bias
-        return self._frozen.answers(scores.argmax(1))
+        return self._frozen.vectors(x).double() @ weights + bias
 
     def covariance(self) -> Tensor:
         """Return S."""
@@ -145,30 +106,23 @@ class SLDA:
         nonzero = int(self._means.count_nonzero() + self._scatter.count_nonzero()) + trunk
         return Sizes(nonzero, own + trunk, own + trunk, model)
 
-    def save(self, path: str | Path) -> None:
-        """Write everything to one file, all or nothing."""
-        save_learner(self, path)
-
     def state_dict(self) -> State:
-        return {
-            "steps": self._steps,
+        return super().state_dict() | {
             "seen": self._seen,
-            "frozen": self._frozen.state_dict(),
             "means": self._means,
             "counts": self._counts,
             "scatter": self._scatter,
         }
 
     def load_state_dict(self, state: State) -> None:
-        self._steps = state["steps"]
+        super().load_state_dict(state)
         self._seen = state["seen"]
-        self._frozen.load_state_dict(state["frozen"])
         self._means = state["means"].to(self.device, copy=True)
         self._counts = state["counts"].to(self.device, copy=True)
         self._scatter = state["scatter"].to(self.device, copy=True)
         self._solved = None
 
-    def _add(self, vectors: Tensor, slots: Tensor) -> None:
+    def _spread(self, vectors: Tensor, slots: Tensor) -> None:
         """Take samples one after the other, all at once: grouped by label, in their order."""
         order = slots.argsort(stable=True)
         grouped, labels = vectors[order], slots[order]

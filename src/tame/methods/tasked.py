@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from tame.core.settings import Training
 from tame.engine.lesson import Lesson
 from tame.engine.losses import read
-from tame.methods.plain import PlainLearner
+from tame.methods.plain import PlainLearner, S
 from tame.methods.single import SingleNetwork, SingleSettings
 from tame.methods.stepping import Stepping
 from tame.methods.told import Told, check_hint, masked
@@ -115,7 +115,7 @@ class Tasked:
         self.age = state["age"]
 
 
-class TaskedLearner(PlainLearner):
+class TaskedLearner(PlainLearner[S]):
     """What the methods that are told their tasks, in training and in testing, do alike."""
 
     hints: ClassVar[Hints] = Hints.BOUNDARY | Hints.TRAIN_TASK | Hints.TEST_TASK
