@@ -106,15 +106,18 @@ def merge(base: Table, over: Mapping[str, Any]) -> Table:
 
     >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}})
     {'a': {'b': 3, 'c': 2}}
+    >>> merge({"name": "deviation", "width": 4}, {"name": "cusum"})
+    {'name': 'cusum'}
     """
+    if "name" in over and over["name"] != base.get("name"):
+        return dict(over)
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
         if isinstance(old, str) and isinstance(value, Mapping) and old != "none":
             old = {"name": old}
         if isinstance(old, Mapping) and isinstance(value, Mapping):
-            renamed = "name" in value and value["name"] != old.get("name")
-            merged[key] = dict(value) if renamed else merge(dict(old), value)
+            merged[key] = merge(dict(old), value)
         else:
             merged[key] = value
     return merged
