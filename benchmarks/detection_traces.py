@@ -1,7 +1,8 @@
 """Record the losses of a network that trains, once, for detectors to be replayed over.
 
     python benchmarks/detection_traces.py [--seeds 5] [--data embedded] [--out FILE]
-    TAME_DATA=... python benchmarks/detection_traces.py --stationary 20000 --data mnist --out FILE
+    TAME_DATA=... python benchmarks/detection_traces.py --stationary 100000 --data mnist
+        [--batches 8,32,128] [--device cpu] --out FILE
 
 One LeNet, as `tame run` would train it, learns one segment of the embedded digits for 1,000
 batches. After 30, 100, 300 and 1,000 of them the segment changes, and the network goes on for 20
@@ -83,9 +84,11 @@ def record(segments: SegmentedStream, seed: int) -> Iterator[tuple[int, list[Rea
     yield 0, readings(learner)
 
 
-def stay(segments: SegmentedStream, count: int, seed: int) -> Iterator[tuple[int, list[Reading]]]:
+def stay(
+    segments: SegmentedStream, count: int, seed: int, device: str
+) -> Iterator[tuple[int, list[Reading]]]:
     """Yield (0, the readings of so many batches of the first segment, shown again and again)."""
-    learner = TAME(seed=seed, settings=Settings(inputs=INPUTS, detector=Recorder()))
+    learner = TAME(seed=seed, settings=Settings(inputs=INPUTS, detector=Recorder()), device=device)
     end = segments.truth().starts[1]
     again = (b for _ in itertools.count() for b in itertools.islice(segments.batches(), end))
     for batch in itertools.islice(again, count):
@@ -122,15 +125,19 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--stationary", type=int, default=0)
+    parser.add_argument("--batches", default=",".join(map(str, BATCHES)))
+    parser.add_argument("--device", default="cpu", help="of the stationary ones")
     options = parser.parse_args()
     torch.set_num_threads(1)
     traces: Trace = {}
     kinds = ("stationary",) if options.stationary else ("permute", "local split")
-    for kind, batch in itertools.product(kinds, BATCHES):
+    sizes = [int(size) for size in options.batches.split(",")]
+    for kind, batch in itertools.product(kinds, sizes):
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             segments = stream(kind, options.data, batch, seed)
-            still = options.stationary
-            for age, found in stay(segments, still, seed) if still else record(segments, seed):
+            still, device = options.stationary, options.device
+            resting = stay(segments, still, seed, device) if still else record(segments, seed)
+            for age, found in resting:
                 traces[f"{kind}|{batch}|{seed}|{age}"] = packed(found)
             print(kind, batch, seed, flush=True)
     options.out.parent.mkdir(parents=True, exist_ok=True)

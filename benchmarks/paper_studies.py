@@ -2,16 +2,19 @@
 
     python benchmarks/paper_studies.py PRESET --seed N --data DIR --work DIR [--out DIR]
         [--device cpu] [--cp 100,200] [--cs 500,1000] [--after 1,2,5] [--set KEY=VALUE ...]
+        [--called NAME] [--trace]
 
 The stream runs once. A smaller C_p or C_s is the top-key prefix of the reservoir, which is as
 uniform as a reservoir of that size. Accuracy after k segments comes from the selector's reservoir
 of that moment: an expert that is left does not change any more, and its pruning depends on its own
 seed alone, so the experts pruned at the end are those that pruning after segment k would give.
 (Orders in which no segment returns.) Results go to --out as NAME-seedN.json (with `anytime`),
-NAME.cp<k>-seedN.json and NAME.cs<k>-seedN.json.
+NAME.cp<k>-seedN.json and NAME.cs<k>-seedN.json; the first is called otherwise where something was
+set: `--set pruner.memory=2000 --called split-mnist.cp2000`. With --trace its events are kept too.
 """
 
 import argparse
+import gzip
 import json
 import os
 import shutil
@@ -94,7 +97,8 @@ class Study:
             os.environ["TAME_DATA"] = str(options.data)
         experiment = resolve(options.preset, [*changes, *map(assignment, options.set)])
         prepare(experiment)
-        folder = RunFolder(options.work / f"{options.name}-seed{options.seed}")
+        called = options.called or options.name
+        folder = RunFolder(options.work / f"{called}-seed{options.seed}")
         truth = experiment.open_stream().truth()
         self.watcher = Snapshots([*truth.starts[1:], len(experiment.open_stream())])
         self.run = Run(experiment, folder, self.watcher)
@@ -184,8 +188,8 @@ def _sizes(text: str) -> list[int]:
     return [int(part) for part in text.split(",") if part]
 
 
-def main() -> None:
-    """Run one study."""
+def asked() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("preset", help="a preset of the paper, with or without paper/")
     parser.add_argument("--seed", type=int, default=0)
@@ -196,10 +200,18 @@ def main() -> None:
     for name in ("cp", "cs", "after"):
         parser.add_argument(f"--{name}", type=_sizes, default=[])
     parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--trace", action="store_true")
+    parser.add_argument("--called", help="the name of the result with nothing varied")
     options = parser.parse_args()
     options.name = options.preset.removeprefix("paper/")
     options.preset = f"paper/{options.name}"
     options.out.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def main() -> None:
+    """Run one study."""
+    options = asked()
     study = Study(options)
     study.stream()
     for size in options.cp:
@@ -210,7 +222,11 @@ def main() -> None:
     study.run._consolidate()  # noqa: SLF001
     anytime = study.anytime(options.after)
     study.reopen(study.aside)
-    study.conclude(options.name, options.set, anytime=anytime)
+    called = options.called or options.name
+    study.conclude(called, options.set, **({"anytime": anytime} if anytime else {}))
+    if options.trace:
+        packed = gzip.compress((study.run.folder.path / "events.jsonl").read_bytes(), mtime=0)
+        (options.out / f"{called}-seed{options.seed}.events.jsonl.gz").write_bytes(packed)
 
 
 if __name__ == "__main__":

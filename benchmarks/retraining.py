@@ -1,7 +1,7 @@
 """How well pruned experts do on training images they did not keep, by the recipe of retraining.
 
     python benchmarks/retraining.py PRESET --data DIR --work DIR [--device cpu] [--seed 0]
-        [--out FILE] [--set KEY=VALUE ...] --try KEY=VALUE[,KEY=VALUE] [--try ...]
+        [--out FILE] [--set KEY=VALUE ...] --try 'KEY=VALUE [KEY=VALUE]' [--try ...]
 
 The stream runs once; then its experts are pruned by the preset's recipe, and again with each set of
 changes. Each is judged on 5,120 images of its own segment that are not in its reservoir: training
@@ -92,7 +92,7 @@ def compare(asked: argparse.Namespace) -> dict[str, Any]:
     learned(experiment, aside)
     rows: dict[str, Any] = {}
     for change in ["", *asked.tries]:
-        changes = [assignment(one) for one in change.split(",") if one]
+        changes = [assignment(one) for one in change.split()]
         learner: Any = load_run(aside, device=asked.device)[0]
         data = unkept(learner, experiment)
         dense = judged(learner, data)

@@ -1,40 +1,46 @@
 """How fast a step runs, against the raw step of the same network, on one machine.
 
-    python benchmarks/speed.py [--device cpu] [--threads 1] [--rounds 9] [--out FILE]
+    python benchmarks/speed.py [--device cpu] [--threads 1] [--rounds 9] [--net lenet] [--out FILE]
 
-The floor is the same network and optimiser on tensors that are ready in memory, with no detection,
-no reservoirs and no records; on a GPU it is captured as one CUDA graph. Floor and `observe` take
-turns in one process, so that a busy machine slows both; what counts is the ratio of each round,
-its median and its quartiles.
+The floor is the same network, optimiser and clipping on tensors that lie ready in memory, with no
+detection, no reservoirs and no records; on a GPU it is captured as one CUDA graph. Floor and
+`observe` take turns in one process, so that a busy machine slows both; what counts is the ratio of
+each round, its median and its quartiles. `--net vgg11` is the step of `paper/split-cifar100-20`:
+there the deciding loss needs a forward of its own, without augmentation, and the floor does the
+same work, augmentation and both forwards.
 """
 
 import argparse
+import copy
 import json
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
-from tame import TAME, Batch, Inputs, Settings, Training, load
+from tame import TAME, Batch, Inputs, Settings, load
+from tame.bench.experiment import resolve as resolve_preset
 from tame.bench.machine import hardware, versions
+from tame.core.inputs import InputStep
+from tame.engine.eager import EagerStep, Manner, find_faces
 from tame.engine.fitting import make_optimiser
 from tame.engine.graphs import everything, open_state, practise, record, unchanged
 from tame.nets import resolve
 
 BATCH = 128
 STEPS = {"cpu": 60, "cuda": 600}
+SHAPES = {"lenet": (1, 28, 28), "vgg11": (3, 32, 32)}
 
 
 def images(count: int, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Return bytes that look like nothing, and labels of ten kinds that can be learned."""
+    """Return bytes that look like nothing, and labels that can be learned (ten; in colour five)."""
     draws = torch.Generator().manual_seed(0)
-    y = torch.randint(0, 10, (count,), generator=draws)
+    y = torch.randint(0, 10 if shape[0] == 1 else 5, (count,), generator=draws)
     x = torch.randint(0, 128, (count, *shape), dtype=torch.uint8, generator=draws)
     x[torch.arange(count), 0, y, :] = 255
     return x, y
@@ -56,19 +62,37 @@ def timed(work: Callable[[int], None], steps: int, device: torch.device) -> floa
     return (time.perf_counter() - begun) / steps
 
 
+def settings(net: str) -> Settings:
+    """Return what a learner of this benchmark is made with: defaults, or the preset of the net."""
+    if net == "lenet":
+        return Settings(inputs=Inputs(mean=(0.1307,), std=(0.3081,)))
+    return cast(TAME, resolve_preset("paper/split-cifar100-20", []).learner()).settings
+
+
+def learner(net: str, device: torch.device) -> TAME:
+    """Return the learner that is timed."""
+    return TAME(net=net, settings=settings(net), device=str(device))
+
+
 class Floor:
-    """The raw step: forward, backward, update, on inputs that are ready."""
+    """The raw step: forward, backward, clipping, update, on inputs that are ready."""
 
     def __init__(self, net: str, x: Tensor, y: Tensor, device: torch.device) -> None:
-        mean, std = 0.1307, 0.3081
-        ready = (x.to(device).float() / 255 - mean) / std
-        self.x = ready.contiguous(memory_format=torch.channels_last)
-        self.y = y.to(device)
+        chosen = settings(net)
+        self._inputs = InputStep(chosen.inputs, tuple(x.shape[1:]), x.dtype).to(device)
+        training, augment = chosen.training, chosen.inputs.augment
         torch.manual_seed(0)
-        made = resolve(net)(tuple(x.shape[1:]), 10).to(device)
-        self.net: nn.Module = made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.optimiser = make_optimiser(self.net, Training())
+        made = resolve(net)(tuple(x.shape[1:]), chosen.slots).to(device)
+        made = made.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        faces = find_faces(copy.deepcopy(made), self._inputs(x[:4].to(device)))
+        ways = (training.output, training.clip, augment, training.precision, faces.one)
+        self._step = EagerStep(made, make_optimiser(made, training), Manner(*ways))
+        once = self._step.measures_by_training
+        self.x = self._inputs(x.to(device)) if once else x.to(device)
+        self.y = y.to(device)
         self.count = len(x) // BATCH
+        self._live = int(y.max()) + 1
+        self._odds = None if augment is None else torch.rand(augment.numbers, BATCH, device=device)
         self._graph: torch.cuda.CUDAGraph | None = None
         if device.type == "cuda":
             self._capture(device)
@@ -77,30 +101,28 @@ class Floor:
         begin = step % self.count * BATCH
         x, y = self.x[begin : begin + BATCH], self.y[begin : begin + BATCH]
         if self._graph is None:
-            self._step(x, y)
+            self._work(x, y)
             return
         self._x.copy_(x)
         self._y.copy_(y)
         self._graph.replay()
 
-    def _step(self, x: Tensor, y: Tensor) -> None:
-        self.optimiser.zero_grad(set_to_none=True)
-        F.cross_entropy(self.net(x), y).backward()
-        self.optimiser.step()
+    def _work(self, x: Tensor, y: Tensor) -> None:
+        step = self._step
+        if not step.measures_by_training:
+            step.judge(self._inputs(x), y, self._live, keep=False)
+            x = self._inputs.prepare(x, step.manner.augment, self._odds)
+        step.backward(step.train(x, y, self._live))
+        step.update()
 
     def _capture(self, device: torch.device) -> None:
         self._x, self._y = self.x[:BATCH].clone(), self.y[:BATCH].clone()
-        open_state(self.optimiser)
-        with unchanged(everything(self.net, self.optimiser), device):
-            practise(lambda: self._step(self._x, self._y))
-            self.optimiser.zero_grad(set_to_none=True)
-            self._graph = record(lambda: self._step(self._x, self._y), None)
-
-
-def learner(net: str, device: torch.device) -> TAME:
-    """Return a learner with the defaults but for the input's constants."""
-    settings = Settings(inputs=Inputs(mean=(0.1307,), std=(0.3081,)))
-    return TAME(net=net, settings=settings, device=str(device))
+        net, optimiser = self._step.net, self._step.optimiser
+        open_state(optimiser)
+        with unchanged(everything(net, optimiser), device):
+            practise(lambda: self._work(self._x, self._y))
+            optimiser.zero_grad(set_to_none=True)
+            self._graph = record(lambda: self._work(self._x, self._y), None)
 
 
 def observing(made: TAME, x: Tensor, y: Tensor) -> Callable[[int], None]:
@@ -122,7 +144,7 @@ def spread(values: list[float]) -> dict[str, float]:
 
 def measure_steps(net: str, device: torch.device, rounds: int) -> dict[str, Any]:
     """Let floor and `observe` take turns."""
-    x, y = images(60 * BATCH, (1, 28, 28))
+    x, y = images(60 * BATCH, SHAPES[net])
     floor, made = Floor(net, x, y, device), learner(net, device)
     observe = observing(made, x, y)
     steps = STEPS[device.type]
@@ -141,7 +163,7 @@ def measure_steps(net: str, device: torch.device, rounds: int) -> dict[str, Any]
 
 def measure_files(net: str, device: torch.device) -> dict[str, Any]:
     """Time a checkpoint of a learner with full reservoirs."""
-    x, y = images(60 * BATCH, (1, 28, 28))
+    x, y = images(60 * BATCH, SHAPES[net])
     made = learner(net, device)
     observe = observing(made, x, y)
     for step in range(60):
@@ -164,13 +186,16 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--net", default="lenet")
+    parser.add_argument("--net", default="lenet", choices=SHAPES)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     device = torch.device(options.device)
     found = {
-        "command": f"python benchmarks/speed.py --device {device} --threads {options.threads}",
+        "command": (
+            f"python benchmarks/speed.py --net {options.net} --device {device} "
+            f"--threads {options.threads}"
+        ),
         "steps": measure_steps(options.net, device, options.rounds),
         "checkpoint": measure_files(options.net, device),
         "versions": versions(),

@@ -130,7 +130,7 @@ def test_sparsity_is_a_fraction():
 def test_a_tenth_is_held_back_and_never_retrained_on():
     learner = small_tame()
     feed(learner, a())
-    (used, _), (held, _) = split_memory(learner._pool.active)
+    (used, _), (held, _) = split_memory(learner._pool.active, 0.1)
     assert len(held) == 6
     assert len(used) == 64 - 6
     assert not {tuple(row) for row in held.tolist()} & {tuple(row) for row in used.tolist()}
@@ -140,8 +140,17 @@ def test_repeats_of_a_held_back_sample_are_held_back_too():
     learner = small_tame()
     batch = a(1)[0]
     feed(learner, [batch] * 40)
-    (used, _), (held, _) = split_memory(learner._pool.active)
+    (used, _), (held, _) = split_memory(learner._pool.active, 0.1)
     assert not {tuple(row) for row in held.tolist()} & {tuple(row) for row in used.tolist()}
+
+
+def test_all_samples_are_retrained_on_where_none_is_held_back():
+    learner = small_tame()
+    feed(learner, a())
+    (used, _), (held, _) = split_memory(learner._pool.active, 0.0)
+    assert len(used) == len(held) == 64
+    with pytest.raises(ValueError, match="held_back is a share"):
+        Magnitude(held_back=1.0)
 
 
 def test_a_stream_of_one_sample_can_be_consolidated():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tame.core.reservoir import KEY_RANGE, Reservoir
+from tame.core.reservoir import Reservoir
 from tame.engine.randomness import numpy_generator
 
 
@@ -60,7 +60,7 @@ def test_equals_a_heap_given_the_same_keys(batch: int, capacity: int):
     draws, heap = numpy_generator(11), []
     for start in range(0, 200, batch):
         rows = range(start, min(start + batch, 200))
-        keys = draws.integers(0, KEY_RANGE, size=len(rows), dtype=np.int64)
+        keys = draws.integers(0, 2**63, size=len(rows), dtype=np.int64)
         for row, key in zip(rows, keys.tolist(), strict=True):
             heapq.heappush(heap, (key, row))
             if len(heap) > capacity:

@@ -150,5 +150,6 @@ class Expert:
 
 def unseen(lesson: Lesson, taught: np.ndarray) -> int:
     """Return how many of a batch's labels are not among the slots that were taught."""
-    present = lesson.counts > 0
-    return int(present.sum() - present[: len(taught)][taught[: len(present)]].sum())
+    present, count = lesson.counts > 0, min(len(taught), lesson.live)
+    known = np.count_nonzero(present[:count] & taught[:count])
+    return int(np.count_nonzero(present) - known)

@@ -32,15 +32,15 @@ class Intake:
         self.dtype: torch.dtype | None = None
         self.step: InputStep | None = None
 
-    def check(self, batch: Batch) -> Batch:
+    def check(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the batch, inputs where they are and labels on the host, or say what is wrong."""
         if not isinstance(batch, Batch):
             raise InputError(f"observe takes a Batch(x, y), not {type(batch).__name__}")
         x, y = batch
         if x.ndim == 0 or x.shape[0] == 0:
             raise InputError("the batch is empty; it needs at least one sample")
-        self._check_labels(y, x.shape[0])
-        return Batch(self._check_numbers(x), y.to("cpu", torch.int64))
+        labels = self._check_labels(y, x.shape[0])
+        return self._check_numbers(x), labels
 
     def check_inputs(self, x: ArrayLike) -> Tensor:
         """Return inputs on the learner's device, or say what is wrong with them."""
@@ -106,14 +106,16 @@ class Intake:
             raise InputError(f"x is {_name(x.dtype)}; this learner takes {_name(self.dtype)}")
 
     @staticmethod
-    def _check_labels(y: Tensor, count: int) -> None:
+    def _check_labels(y: Tensor, count: int) -> Tensor:
         if y.dtype not in INTEGERS:
             raise InputError(f"labels are {_name(y.dtype)}; they must be integers")
         if y.shape != (count,):
             raise InputError(f"{count} samples came with labels of shape {tuple(y.shape)}")
-        least = int(y.min())
+        labels = y.to("cpu", torch.int64)
+        least = int(labels.numpy().min())
         if least < 0:
             raise InputError(f"label {least} is negative; labels are 0 or more")
+        return labels
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -21,6 +21,7 @@ class Pruner(Protocol):
 
     memory: int
     tolerance: float
+    held_back: float
 
     def prune(
         self, jobs: Sequence[Job], output: Output, progress: Progress = silent
@@ -45,17 +46,22 @@ class Magnitude:
     fraction of weights zeroed; biases and norms are left alone. A network too small for that
     would be ruined: where the pruned one answers fewer held-back samples right than the dense one,
     by more than `tolerance` and what chance explains, four times as many weights are kept, and so
-    on up to all of them (1.0: never).
+    on up to all of them (1.0: never). `held_back` is the share of the samples kept from retraining,
+    on which the pruned network is judged and its detector's level set; with 0.0 all are retrained
+    on, and both go by losses that are too good: for streams that end when they are consolidated.
     """
 
     sparsity: float = 0.98
     memory: int = 1000
     tolerance: float = 0.02
+    held_back: float = 0.1
     retraining: Recipe = field(default_factory=lambda: Recipe(rate=0.02, augment=Affine()))
 
     def __post_init__(self) -> None:
         if not 0 <= self.sparsity < 1:
             raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
+        if not 0 <= self.held_back < 1:
+            raise ValueError(f"held_back is a share in [0, 1), not {self.held_back}")
 
     def prune(
         self, jobs: Sequence[Job], output: Output, progress: Progress = silent

@@ -7,7 +7,7 @@ from torch import Tensor
 from tame.engine.randomness import numpy_generator, numpy_state, restore_numpy
 from tame.types import State
 
-KEY_RANGE = 2**63
+TOP_BIT = np.uint64(1)  # keys are 63 bits wide: no sign
 FEW = 8
 Columns = tuple[Tensor | int, ...]
 
@@ -47,7 +47,7 @@ class Reservoir:
         columns, count = (first, *others), first.shape[0]
         if len(self._keys) < self.capacity:
             self._take_room(columns)
-        keys = self._awake().integers(0, KEY_RANGE, size=count, dtype=np.int64)
+        keys = (self._awake().bit_generator.random_raw(count) >> TOP_BIT).view(np.int64)
         self.seen += count
         free = min(self.capacity - self._size, count)
         if free:
