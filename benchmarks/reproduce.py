@@ -87,7 +87,7 @@ REPO: dict[str, Any] = {"form": "agem-repo", "heads": "shared"}
 CELLS = {
     "finetune-permuted-mnist": agem_cell(47.95, FineTune, SingleSettings, 0.03),
     "ewc-permuted-mnist": agem_cell(68.35, EWC, EWCSettings, 0.03, strength=10.0, **REPO),
-    "si-permuted-mnist": agem_cell(None, SI, SISettings, 0.1, strength=0.1, **REPO),
+    "si-permuted-mnist": agem_cell(None, SI, SISettings, 0.1, strength=0.01, **REPO),
     "rwalk-permuted-mnist": agem_cell(85.80, RWalk, RWalkSettings, 0.1, strength=1.0, **REPO),
     "agem-permuted-mnist": agem_cell(89.12, AGEM, AGEMSettings, 0.1, each=25, **REPO),
 }

@@ -138,6 +138,16 @@ def test_forgets_less_than_without_the_penalty():
     assert held > free + 0.03
 
 
+def test_a_step_never_passes_the_anchor_however_steep_the_penalty():
+    learner = make(strength=1e6)
+    learner.observe(BATCH)
+    learner.inform(NEXT)
+    learner._ledger["importance"] += 1e6
+    anchor = learner._ledger["anchor"].clone()
+    away = learner.penalty_slope(anchor + 2.0)
+    assert torch.allclose(anchor + 2.0 - 0.1 * away, anchor, atol=1e-6)
+
+
 def test_damping_must_be_positive():
     with pytest.raises(ValueError, match="damping is positive, not 0"):
         SISettings(damping=0.0)

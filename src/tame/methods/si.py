@@ -11,6 +11,10 @@ When a task ends, with w* the weights at the end of the task before (at first th
 
 and the penalty is strength * sum_i importance_i (w_i - w*_i)^2. `form = "agem-repo"`, what the
 A-GEM authors' code runs, adds no importance below zero.
+
+Importances reach hundreds, and a step of plain gradient descent down so steep a penalty lands
+farther beyond w* than it started from it: the weights are infinite within ten steps. So a step
+never passes w*: no weight's penalty is steeper than (w_i - w*_i) / rate.
 """
 
 from dataclasses import dataclass, replace
@@ -69,7 +73,8 @@ class SI(TaskedLearner[SISettings]):
     def penalty_slope(self, at: Tensor) -> Tensor:
         """Return the gradient of the penalty at some weights."""
         away = at - self._ledger["anchor"]
-        return 2 * self.settings.strength * self._ledger["importance"] * away
+        steepness = 2 * self.settings.strength * self._ledger["importance"]
+        return steepness.clamp(max=1 / self._tasked.stepping.rate) * away
 
     def _finish_task(self) -> None:
         now = weights(self._tasked.net)

@@ -25,6 +25,12 @@ class Stepping:
         """The network itself."""
         return self._single.built.net
 
+    @property
+    def rate(self) -> float:
+        """The rate of the step to come."""
+        network = self._single.built
+        return float(network.plan.training.rate_at(network.steps) * 0.5**network.restarts)
+
     def forward(self, lesson: Lesson, *more: Lesson) -> tuple[Tensor, Tensor]:
         """Return the outputs of a batch as it is judged, and those to train by, with their graph.
 
@@ -48,8 +54,7 @@ class Stepping:
     def update(self) -> None:
         """Change the weights by their gradients, at the rate of this step, and count it."""
         network = self._single.built
-        rate = network.plan.training.rate_at(network.steps) * 0.5**network.restarts
-        set_rate(network.optimiser, rate)
+        set_rate(network.optimiser, self.rate)
         network.open().update()
         network.steps += 1
         self._single.steps += 1

@@ -115,7 +115,8 @@ def _line(
 ) -> None:
     known = [(place, value) for place, value in zip(x, values, strict=True) if value is not None]
     means = [value.mean for _, value in known]
-    halves = [value.half or 0.0 for _, value in known]
+    below = [min(value.half or 0.0, value.mean) for _, value in known]
+    above = [min(value.half or 0.0, 100 - value.mean) for _, value in known]
     style: dict[str, Any] = {
         "color": colour,
         "linewidth": 1.4,
@@ -123,6 +124,5 @@ def _line(
         "markersize": 3,
         "capsize": 2,
     }
-    axes.errorbar(
-        [place for place, _ in known], means, halves, elinewidth=0.8, label=label, **style
-    )
+    places = [place for place, _ in known]
+    axes.errorbar(places, means, [below, above], elinewidth=0.8, label=label, **style)

@@ -80,8 +80,9 @@ def smoothing_plate(results: Results) -> Plate | Absent:
             _marked_segments(axes, record, named=False)
             axes.set(title=label, ylabel="loss", xlabel="")
         rows[0].legend(loc="upper right", bbox_to_anchor=(1, 1.22), ncols=3)
-        for colour, (label, record) in zip((SMOOTHED, THRESHOLD), known.items(), strict=True):
-            _created(rows[2], record, colour, label)
+        styles = ((SMOOTHED, 3.0), (THRESHOLD, 1.2))  # the first stays visible under the second
+        for style, (label, record) in zip(styles, known.items(), strict=True):
+            _created(rows[2], record, *style, label)
         _marked_segments(rows[2], next(iter(known.values())), named=True)
         rows[2].set_title("experts created", pad=_ROOM)
         rows[2].set(ylabel="experts", ylim=(0, None))
@@ -214,11 +215,11 @@ def _thinned(values: NDArray[np.float64], of: int | None = None) -> NDArray[np.i
     return envelope(values, bins)
 
 
-def _created(axes: Axes, record: Record, colour: str, label: str) -> None:
+def _created(axes: Axes, record: Record, colour: str, width: float, label: str) -> None:
     recruits = [s["step"] for s in record.result["shifts"] if s["change"] == "recruited"]
     steps = [record.first, *recruits, record.end]
     counts = [*range(1, len(recruits) + 2), len(recruits) + 1]
-    axes.step(steps, counts, where="post", color=colour, linewidth=1.5, label=label)
+    axes.step(steps, counts, where="post", color=colour, linewidth=width, label=label)
 
 
 def _marked_segments(axes: Axes, record: Record, *, named: bool) -> None:
