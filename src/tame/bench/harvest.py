@@ -1,0 +1,66 @@
+"""What is kept of a grid once its checkpoints are gone: one small file a cell."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tame.bench.grid import Cell, Grid
+from tame.bench.store import RunFolder, read_json, write_text
+from tame.config import dump
+from tame.errors import RunError
+
+DIGITS = 6
+_LEFT_OUT = ("shifts", "segments", "expert_table", "pruning_attempts")
+_NEEDED = ("grid", "row", "stream_name", "seed", "key", "accuracy", "told", "parameters", "bytes")
+
+
+def harvest(grid: Grid, cells: Iterable[Cell], root: Path, out: Path) -> list[Path]:
+    """Write the results of finished cells to OUT/GRID/STREAM.ROW-seedN.json; return where."""
+    return [_keep(grid, cell, RunFolder(cell.folder(root)), out / grid.name) for cell in cells]
+
+
+def read_harvest(folder: Path) -> list[dict[str, Any]]:
+    """Return every kept cell below a folder; refuse two configurations under one name."""
+    found = [_read(path) for path in sorted(folder.glob("*/*-seed*.json"))]
+    known: dict[tuple[str, ...], str] = {}
+    for cell in found:
+        name = (cell["grid"], cell["stream_name"], cell["row"])
+        settings = json.dumps({**cell["settings"], "seed": None}, sort_keys=True)
+        if known.setdefault(name, settings) != settings:
+            raise RunError(f"{folder} holds cells of {' / '.join(name)} with different settings")
+    return found
+
+
+def _keep(grid: Grid, cell: Cell, run: RunFolder, out: Path) -> Path:
+    result = run.read_result()
+    kept: dict[str, Any] = {
+        "grid": grid.name,
+        "row": cell.row,
+        "stream_name": cell.stream,
+        "key": cell.key,
+        **{name: value for name, value in result.items() if name not in _LEFT_OUT},
+        "alarms": len(result["shifts"]),
+        "device": cell.experiment.device,
+        "net": cell.experiment.net,
+        "settings": dump(cell.experiment.settings),
+    }
+    path = out / f"{cell.stream}.{cell.row.replace(' ', '_')}-seed{cell.seed}.json"
+    write_text(path, json.dumps(_rounded(kept)) + "\n")
+    return path
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found = read_json(path)
+    for key in _NEEDED:
+        if key not in found:
+            raise RunError(f"{path} is no kept cell of a grid: it has no '{key}'")
+    return found
