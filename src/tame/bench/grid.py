@@ -5,7 +5,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,17 +84,21 @@ def read_grid(name: str, changes: Sequence[Mapping[str, Any]] = ()) -> Grid:
     >>> [cell.name for cell in read_grid("digits").cells][:2]
     ['finetune on split, seed 0', 'joint on split, seed 0']
     """
-    plan = read_plan(name)
-    return Grid(plan.name, tuple(_cells(plan, changes)), plan.about)
+    return grid_of(read_plan(name), changes)
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a grid's file says, and what was chosen for its rows by tuning, if anything was."""
 
-    name: str
+    source: str  # the name or file it was read by
     table: Table
     chosen: Table
+
+    @property
+    def name(self) -> str:
+        """What the grid is called."""
+        return Path(self.source).stem
 
     @property
     def about(self) -> str:
@@ -111,6 +115,14 @@ class Plan:
         """The table of every row."""
         return _named(self.table, "methods")
 
+    def only(self, rows: Sequence[str]) -> "Plan":
+        """Return the plan of some rows alone; of all, if none is named."""
+        for row in rows:
+            if row not in self.rows:
+                raise ConfigError(f"no row named '{row}'{suggest(row, self.rows)}")
+        chosen = {name: given for name, given in self.rows.items() if not rows or name in rows}
+        return replace(self, table={**self.table, "methods": chosen})
+
     def wanted(self, row: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Return the streams and seeds of a row: all, unless it names some."""
         seeds = _seeds(self.table.get("seeds", [0]))
@@ -119,8 +131,6 @@ class Plan:
     def tuned(self, row: str, stream: str) -> Table:
         """Return what was chosen for a row, or for the row it takes its choice from."""
         whose = self.rows[row].get("tuned", row)
-        if whose not in self.rows:
-            raise ConfigError(f"'{row}' is tuned as row '{whose}'{suggest(whose, self.rows)}")
         found: Table = self.chosen.get(stream, {}).get(whose, {})
         return found
 
@@ -136,6 +146,11 @@ class Plan:
         return float(said.get(stream, 0.0) if isinstance(said, dict) else said)
 
 
+def grid_of(plan: Plan, changes: Sequence[Mapping[str, Any]] = ()) -> Grid:
+    """Return the grid a plan describes."""
+    return Grid(plan.name, tuple(_cells(plan, changes)), plan.about)
+
+
 def read_plan(name: str) -> Plan:
     """Return what a packaged grid or a TOML file says, with the choices of its tuning."""
     try:
@@ -145,7 +160,7 @@ def read_plan(name: str) -> Plan:
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"unknown key '{key}' in grid {name}{suggest(key, _KEYS)}")
-    return Plan(Path(name).stem, table, read_choices(name))
+    return Plan(name, table, read_choices(name))
 
 
 def _text(name: str) -> str:

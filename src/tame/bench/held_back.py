@@ -22,7 +22,7 @@ class HeldBack:
     >>> len(part.truth().origins), len(part)
     (2, 100)
     >>> [len(held.y) for held in part.held_out()]
-    [78, 80]
+    [92, 79]
     """
 
     def __init__(self, stream: Stream, segments: int, share: float) -> None:

@@ -31,12 +31,16 @@ _MARK = "trial"
 
 @dataclass(frozen=True)
 class Tuning:
-    """How a grid is tuned; a trial that takes more than `minutes` counts as failed."""
+    """How a grid is tuned; a trial that takes more than `minutes` counts as failed.
+
+    `passes` is how often a trial shows each sample; 0 is as often as the grid does.
+    """
 
     trials: int = 8
     segments: int = 3
     seed: int = 1000
     share: float = 0.1
+    passes: int = 0
     minutes: float = 8.0
 
     def __post_init__(self) -> None:
@@ -86,7 +90,8 @@ def _of_row(
     if tuning.seed in seeds:
         raise ConfigError(f"tuning has a seed of its own, and {tuning.seed} is one of '{row}'")
     for stream, values in itertools.product(streams, candidates):
-        own = [*changes, nested(values), {"seed": tuning.seed}]
+        shorter = {"stream": {"passes": tuning.passes}} if tuning.passes else {}
+        own = [*changes, nested(values), shorter, {"seed": tuning.seed}]
         table = plan.experiment(row, stream, own).table() | {_MARK: dump(tuning)}
         yield Trial(row, stream, values, table, plan.minutes(row, stream))
 

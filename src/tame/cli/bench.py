@@ -11,7 +11,7 @@ import typer
 from tame.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tame.bench.grid import Grid
+    from tame.bench.grid import Grid, Plan
     from tame.bench.sweep import Crew, Sweep
 
     Changes = Sequence[Mapping[str, Any]]
@@ -31,6 +31,9 @@ def bench(  # noqa: PLR0913 (one argument an option)
     minutes: Annotated[
         float, typer.Option(min=0, help="stop then as by Ctrl-C; 0: when all is done")
     ] = 0.0,
+    only: Annotated[
+        list[str] | None, typer.Option(help="a row to run; may be repeated; all if none")
+    ] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="change a setting of every cell")
     ] = None,
@@ -51,32 +54,33 @@ def bench(  # noqa: PLR0913 (one argument an option)
     it was; a cell that fails is told and tried again next time.
     """
     from tame.bench.experiment import changes_from
+    from tame.bench.grid import read_plan
     from tame.bench.grids import DEFAULT_GRID
     from tame.streams.folder import VARIABLE
 
     if data is not None:
         os.environ[VARIABLE] = str(data.resolve())
     name, place = _sorted_out(grid, address, ray=ray)
-    name, asked = name or DEFAULT_GRID, changes_from(changes or [])
-    root = out or Path("runs") / f"bench-{Path(name).stem}"
+    plan, asked = read_plan(name or DEFAULT_GRID).only(only or []), changes_from(changes or [])
+    root = out or Path("runs") / f"bench-{plan.name}"
     if tune:
         if ray:
             raise ConfigError("--tune runs in local processes; leave out --ray")
-        _tune(name, asked, root, (jobs, gpu_jobs, minutes))
+        _tune(plan, asked, root, (jobs, gpu_jobs, minutes))
         return
-    _bench(name, asked, root, _crew(jobs, gpu_jobs, place, ray=ray), (minutes, results))
+    _bench(plan, asked, root, _crew(jobs, gpu_jobs, place, ray=ray), (minutes, results))
 
 
 def _bench(
-    name: str, changes: "Changes", root: Path, crew: "Crew", given: tuple[float, Path | None]
+    plan: "Plan", changes: "Changes", root: Path, crew: "Crew", given: tuple[float, Path | None]
 ) -> None:
-    from tame.bench.grid import read_grid
+    from tame.bench.grid import grid_of
     from tame.bench.harvest import harvest
     from tame.bench.sweep import sweep
     from tame.cli.sweep_view import SweepView
 
     minutes, results = given
-    chosen = read_grid(name, changes)
+    chosen = grid_of(plan, changes)
     with SweepView([cell.name for cell in chosen.cells], minutes=minutes) as view:
         found = sweep(chosen, root, crew, view)
     if results is not None:
@@ -84,26 +88,24 @@ def _bench(
     _close(chosen, found, root, late=view.time_is_up)
 
 
-def _tune(name: str, changes: "Changes", root: Path, given: tuple[int, int, float]) -> None:
+def _tune(plan: "Plan", changes: "Changes", root: Path, given: tuple[int, int, float]) -> None:
     """Run a grid's trials and write what they chose, beside the grid and into the folder."""
     from tame.bench.crew import LocalCrew
-    from tame.bench.grid import read_plan
     from tame.bench.grids import choices_file
     from tame.bench.store import write_text
     from tame.bench.tuning import Tally, choices, trials, try_out, tune
     from tame.cli.sweep_view import SweepView
 
     jobs, gpu_jobs, minutes = given
-    plan = read_plan(name)
     found = trials(plan, changes)
     if not found:
-        raise ConfigError(f"no row of {name} has a table [methods.ROW.tune]")
+        raise ConfigError(f"no row of {plan.name} has a table [methods.ROW.tune]")
     crew = LocalCrew(jobs or os.cpu_count() or 1, gpu_jobs, try_out)
     with SweepView([trial.name for trial in found], minutes=minutes) as view:
         tally = Tally(view)
         tune(found, root, crew, tally)
     made = json.dumps(choices(plan, found, root), indent=1) + "\n"
-    beside = Path(str(choices_file(name)))
+    beside = Path(str(choices_file(plan.source)))
     for path in (root / beside.name, beside):
         write_text(path, made)
     left = sum(not trial.result(root).exists() for trial in found)
