@@ -55,7 +55,12 @@ DEN_SETTING = "Permuted MNIST, 10 tasks, MLP 312-128, "
 SOURCES = {
     "finetune-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.03", 47.95),
     "ewc-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.03, strength 10", 68.35),
-    "si-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.1, strength 0.1", None),
+    "si-permuted-mnist": Source(
+        AGEM,
+        AGEM_SETTING
+        + "rate 0.1, strength 0.1, gradients clipped at length 1 (ours diverges without)",
+        None,
+    ),
     "rwalk-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.1, strength 1", 85.80),
     "agem-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.1, 25 samples a label", 89.12),
     "itaml-split-mnist": Source(ITAML, ITAML_SETTING + "as the paper writes it", 97.95, "strict"),
