@@ -1,6 +1,7 @@
 """What is kept of a grid once its checkpoints are gone: one small file a cell."""
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from tame.config import dump
 from tame.errors import RunError
 
 DIGITS = 6
+_ODD = re.compile(r"[^\w.+-]+")  # in the name of a file
 _LEFT_OUT = ("shifts", "segments", "expert_table", "pruning_attempts")
 _NEEDED = ("grid", "row", "stream_name", "seed", "key", "accuracy", "told", "parameters", "bytes")
 
@@ -45,7 +47,7 @@ def _keep(grid: Grid, cell: Cell, run: RunFolder, out: Path) -> Path:
         "net": cell.experiment.net,
         "settings": dump(cell.experiment.settings),
     }
-    path = out / f"{cell.stream}.{cell.row.replace(' ', '_')}-seed{cell.seed}.json"
+    path = out / f"{cell.stream}.{_ODD.sub('_', cell.row)}-seed{cell.seed}.json"
     write_text(path, json.dumps(_rounded(kept)) + "\n")
     return path
 
