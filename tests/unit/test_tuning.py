@@ -107,6 +107,18 @@ def test_a_trial_that_breaks_or_takes_too_long_has_no_score_and_is_not_chosen(tm
     assert json.loads((tmp_path / "broken" / "result.json").read_text())["score"] is None
 
 
+def test_rows_tuned_elsewhere_keep_their_choice(tmp_path):
+    plan = read_plan(write(tmp_path))
+    before = {
+        "trials": {"pair": {"ewc": [{"values": {"strength": 1.0}, "score": 0.5, "seconds": 2.0}]}},
+        "chosen": {"pair": {"ewc": {"strength": 1.0}}},
+    }
+    made = choices(plan, trials(plan), tmp_path, before)
+    assert made["chosen"] == before["chosen"]
+    assert made["trials"]["pair"] == before["trials"]["pair"] | {"finetune": []}
+    assert made["seconds"] == 2.0
+
+
 def test_training_data_alone_decides(monkeypatch):
     stream = Split().open(0)
     monkeypatch.setattr(stream, "held_out", lambda: pytest.fail("the test samples were read"))

@@ -170,26 +170,31 @@ def _score(table: dict[str, Any], tuning: Tuning, watcher: Any, begun: float) ->
     return {"score": round(sum(shares) / len(shares), 5), "by_segment": shares}
 
 
-def choices(plan: Plan, found: Sequence[Trial], root: Path) -> dict[str, Any]:
-    """Return all trials with a result, what they cost, and the best of each row that has all."""
-    streams: dict[str, Any] = {}
-    chosen: dict[str, Any] = {}
+def choices(
+    plan: Plan, found: Sequence[Trial], root: Path, before: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return all trials with a result, what they cost, and the best of each row that has all.
+
+    Of what was chosen `before`, rows stay that have not all their trials here.
+    """
+    tried = {stream: dict(rows) for stream, rows in (before or {}).get("trials", {}).items()}
+    chosen = {stream: dict(rows) for stream, rows in (before or {}).get("chosen", {}).items()}
     for (stream, row), group in itertools.groupby(found, key=lambda t: (t.stream, t.row)):
-        tried = [_tried(trial, root) for trial in group]
-        done = [trial for trial in tried if "seconds" in trial]
-        streams.setdefault(stream, {})[row] = done
-        best = max(done, key=_rank, default=None)
-        if best is not None and len(done) == len(tried) and best["score"] is not None:
-            chosen.setdefault(stream, {})[row] = nested(best["values"])
-    seconds = [
-        trial["seconds"] for rows in streams.values() for row in rows.values() for trial in row
-    ]
+        trials_of = [_tried(trial, root) for trial in group]
+        done = [trial for trial in trials_of if "seconds" in trial]
+        if len(done) < len(trials_of) and row in chosen.get(stream, {}):
+            continue
+        tried.setdefault(stream, {})[row] = done
+        chosen.setdefault(stream, {}).pop(row, None)
+        if len(done) == len(trials_of) and (best := max(done, key=_rank))["score"] is not None:
+            chosen[stream][row] = nested(best["values"])
+    seconds = [t["seconds"] for rows in tried.values() for row in rows.values() for t in row]
     return {
         "command": f"tame bench {plan.name} --tune",
         "tuning": dump(build(Tuning, dict(plan.table.get("tuning", {})), "tuning")),
         "seconds": round(sum(seconds), 1),
-        "trials": streams,
-        "chosen": chosen,
+        "trials": tried,
+        "chosen": {stream: rows for stream, rows in chosen.items() if rows},
     }
 
 

@@ -92,7 +92,7 @@ def _tune(plan: "Plan", changes: "Changes", root: Path, given: tuple[int, int, f
     """Run a grid's trials and write what they chose, beside the grid and into the folder."""
     from tame.bench.crew import LocalCrew
     from tame.bench.grids import choices_file
-    from tame.bench.store import write_text
+    from tame.bench.store import read_json, write_text
     from tame.bench.tuning import Tally, choices, trials, try_out, tune
     from tame.cli.sweep_view import SweepView
 
@@ -104,8 +104,9 @@ def _tune(plan: "Plan", changes: "Changes", root: Path, given: tuple[int, int, f
     with SweepView([trial.name for trial in found], minutes=minutes) as view:
         tally = Tally(view)
         tune(found, root, crew, tally)
-    made = json.dumps(choices(plan, found, root), indent=1) + "\n"
     beside = Path(str(choices_file(plan.source)))
+    before = read_json(beside) if beside.exists() else None
+    made = json.dumps(choices(plan, found, root, before), indent=1) + "\n"
     for path in (root / beside.name, beside):
         write_text(path, made)
     left = sum(not trial.result(root).exists() for trial in found)
