@@ -78,6 +78,11 @@ def test_out_of_time_it_stops_cleanly_and_goes_on(tmp_path):
     done = call(*words, "--minutes", 100, "--gpu-jobs", 1, "--results", tmp_path / "kept")
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "kept" / "small").glob("pair.finetune-seed*.json"))) == 2
+    before = {path: path.read_text() for path in (tmp_path / "kept").glob("*/*.json")}
+    elsewhere = call("bench", grid, "--out", tmp_path / "new", "--results", tmp_path / "kept")
+    assert "2 were done before, 0 ran now" in elsewhere.stdout
+    assert "| finetune | 2 |" in elsewhere.stdout
+    assert {path: path.read_text() for path in before} == before
 
 
 @pytest.fixture(scope="module")

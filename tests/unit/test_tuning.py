@@ -86,7 +86,9 @@ def test_tuned_by_command_resumed_and_read_by_the_grid(tmp_path):
     cells = {cell.row: cell.experiment.settings for cell in read_grid(grid).cells}
     assert cells["finetune"].training.rate == 0.05
     assert cells["ewc again"].strength == cells["ewc"].strength
-    again = CliRunner().invoke(app, line)
+    again = CliRunner().invoke(app, ["bench", grid, "--tune", "--out", str(tmp_path / "new")])
+    assert "4 of 4 trials are done" in again.output
+    assert not (tmp_path / "new" / "tuning").exists()  # the file of choices says it all
     assert (tmp_path / "g.tuned.json").read_text() == json.dumps(made, indent=1) + "\n"
     assert again.exit_code == 0
 

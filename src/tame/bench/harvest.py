@@ -19,7 +19,9 @@ _NEEDED = ("grid", "row", "stream_name", "seed", "key", "accuracy", "told", "par
 
 def harvest(grid: Grid, cells: Iterable[Cell], root: Path, out: Path) -> list[Path]:
     """Write the results of finished cells to OUT/GRID/STREAM.ROW-seedN.json; return where."""
-    return [_keep(grid, cell, RunFolder(cell.folder(root)), out / grid.name) for cell in cells]
+    return [
+        _keep(grid, cell, RunFolder(cell.folder(root)), _place(grid, cell, out)) for cell in cells
+    ]
 
 
 def read_harvest(folder: Path) -> list[dict[str, Any]]:
@@ -34,8 +36,27 @@ def read_harvest(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _keep(grid: Grid, cell: Cell, run: RunFolder, out: Path) -> Path:
+def replant(grid: Grid, root: Path, kept: Path) -> int:
+    """Give cells that were kept, with these very settings, their result back; return how many."""
+    count = 0
+    for cell in grid.cells:
+        run, path = RunFolder(cell.folder(root)), _place(grid, cell, kept)
+        if path.exists() and not run.result.exists() and _read(path)["key"] == cell.key:
+            write_text(run.config, cell.experiment.to_toml())
+            write_text(run.result, path.read_text(encoding="utf-8"))
+            count += 1
+    return count
+
+
+def _place(grid: Grid, cell: Cell, kept: Path) -> Path:
+    return kept / grid.name / f"{cell.stream}.{_ODD.sub('_', cell.row)}-seed{cell.seed}.json"
+
+
+def _keep(grid: Grid, cell: Cell, run: RunFolder, path: Path) -> Path:
     result = run.read_result()
+    if result.get("key") == cell.key:  # it was kept before, and given back
+        write_text(path, json.dumps(result) + "\n")
+        return path
     kept: dict[str, Any] = {
         "grid": grid.name,
         "row": cell.row,
@@ -47,7 +68,6 @@ def _keep(grid: Grid, cell: Cell, run: RunFolder, out: Path) -> Path:
         "net": cell.experiment.net,
         "settings": dump(cell.experiment.settings),
     }
-    path = out / f"{cell.stream}.{_ODD.sub('_', cell.row)}-seed{cell.seed}.json"
     write_text(path, json.dumps(_rounded(kept)) + "\n")
     return path
 

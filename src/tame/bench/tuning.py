@@ -122,6 +122,20 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return table
 
 
+def untried(found: Sequence[Trial], before: Mapping[str, Any] | None) -> list[Trial]:
+    """Return the trials of rows that a file of choices has not all of, tuned in the same way."""
+    if before is None:
+        return list(found)
+    left = []
+    for (stream, row), group in itertools.groupby(found, key=lambda t: (t.stream, t.row)):
+        wanted = list(group)
+        known = before.get("trials", {}).get(stream, {}).get(row, [])
+        same = before.get("tuning") == wanted[0].table[_MARK]
+        if not same or [trial["values"] for trial in known] != [dict(t.values) for t in wanted]:
+            left += wanted
+    return left
+
+
 def tune(found: Sequence[Trial], root: Path, crew: Crew, audience: Audience) -> None:
     """Run the trials that have no result yet, those of the longest cells first."""
     with locked(root):

@@ -39,7 +39,8 @@ def bench(  # noqa: PLR0913 (one argument an option)
     ] = None,
     data: Annotated[Path | None, typer.Option(help="where data sets lie (TAME_DATA)")] = None,
     results: Annotated[
-        Path | None, typer.Option(help="keep a small file of every finished cell here")
+        Path | None,
+        typer.Option(help="a small file of each finished cell: kept, and not run again"),
     ] = None,
     tune: Annotated[
         bool, typer.Option("--tune", help="choose settings first: run the grid's trials")
@@ -75,12 +76,14 @@ def _bench(
     plan: "Plan", changes: "Changes", root: Path, crew: "Crew", given: tuple[float, Path | None]
 ) -> None:
     from tame.bench.grid import grid_of
-    from tame.bench.harvest import harvest
+    from tame.bench.harvest import harvest, replant
     from tame.bench.sweep import sweep
     from tame.cli.sweep_view import SweepView
 
     minutes, results = given
     chosen = grid_of(plan, changes)
+    if results is not None:
+        replant(chosen, root, results)
     with SweepView([cell.name for cell in chosen.cells], minutes=minutes) as view:
         found = sweep(chosen, root, crew, view)
     if results is not None:
@@ -93,24 +96,25 @@ def _tune(plan: "Plan", changes: "Changes", root: Path, given: tuple[int, int, f
     from tame.bench.crew import LocalCrew
     from tame.bench.grids import choices_file
     from tame.bench.store import read_json, write_text
-    from tame.bench.tuning import Tally, choices, trials, try_out, tune
+    from tame.bench.tuning import Tally, choices, trials, try_out, tune, untried
     from tame.cli.sweep_view import SweepView
 
     jobs, gpu_jobs, minutes = given
     found = trials(plan, changes)
     if not found:
         raise ConfigError(f"no row of {plan.name} has a table [methods.ROW.tune]")
+    beside = Path(str(choices_file(plan.source)))
+    before = read_json(beside) if beside.exists() else None
+    total, found = len(found), untried(found, before)
     crew = LocalCrew(jobs or os.cpu_count() or 1, gpu_jobs, try_out)
     with SweepView([trial.name for trial in found], minutes=minutes) as view:
         tally = Tally(view)
         tune(found, root, crew, tally)
-    beside = Path(str(choices_file(plan.source)))
-    before = read_json(beside) if beside.exists() else None
     made = json.dumps(choices(plan, found, root, before), indent=1) + "\n"
     for path in (root / beside.name, beside):
         write_text(path, made)
     left = sum(not trial.result(root).exists() for trial in found)
-    typer.echo(f"{len(found) - left} of {len(found)} trials are done; written: {beside}")
+    typer.echo(f"{total - left} of {total} trials are done; written: {beside}")
     for trial, why in tally.failed.items():
         typer.secho(f"failed: {trial}: {why.strip().splitlines()[-1]}", fg="red", err=True)
     if left:
