@@ -1,136 +1,169 @@
 """Cells of the competitors' own papers and repositories, run again with our methods.
 
-    python benchmarks/reproduce.py NAME [NAME ...] [--data DIR] [--seeds 1] [--out DIR]
+    python benchmarks/reproduce.py NAME [NAME ...] --work DIR [--data DIR] [--seeds 1] [--jobs 2]
+        [--gpu-jobs 2] [--minutes 9] [--set KEY=VALUE ...] [--out DIR]
     python benchmarks/reproduce.py --table
 
-NAME is a cell below, "all" every one. Each writes NAME.json to --out (default
-benchmarks/results/competitors) with one entry a seed: what they say, what we measure, and how.
+NAME is a row of `reproduce.toml`, which holds every setting; "all" is every one. Each seed is a run
+of its own under --work; one that is stopped, killed or out of time goes on when the script is
+called again. NAME.json in --out (default benchmarks/results/competitors) has what they say, what we
+measure, and how. With --set a run is another one than the published: its file says so.
 """
 
 import argparse
 import json
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import nn
+from tame.bench.crew import LocalCrew
+from tame.bench.experiment import changes_from
+from tame.bench.grid import Cell, grid_of, read_plan
+from tame.bench.store import RunFolder, write_text
+from tame.bench.sweep import sweep
 
-from tame.bench.metrics import evaluate, summarise
-from tame.bench.telling import Telling
-from tame.core.inputs import Inputs
-from tame.core.settings import Training
-from tame.methods.agem import AGEM, AGEMSettings
-from tame.methods.ewc import EWC, EWCSettings
-from tame.methods.finetune import FineTune
-from tame.methods.rwalk import RWalk, RWalkSettings
-from tame.methods.si import SI, SISettings
-from tame.methods.single import SingleSettings
-from tame.nets.mlp import MLP
-from tame.streams.permute import Permute
-
+GRID = Path(__file__).with_suffix(".toml")
 RESULTS = Path(__file__).parent / "results" / "competitors"
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One published figure: where it stands, its setting, and how to run it again.
-
-    `theirs` is the mean accuracy in percent, None where the source gives none.
-    """
+class Source:
+    """Where a figure was published and in which setting; `theirs` is in per cent, if printed."""
 
     source: str
     setting: str
     theirs: float | None
-    learner: Callable[[int], Any]
-    stream: Any
+    measure: str = "within_segment"
 
 
-AGEM_SOURCE = "facebookresearch/agem, plotting_code/agem_plots.ipynb: mean of 5 runs"
+AGEM = "facebookresearch/agem, plotting_code/agem_plots.ipynb: mean of 5 runs"
 AGEM_SETTING = (
     "Permuted MNIST, 17 tasks, one pass over all images, batch 10, plain SGD, MLP 256-256, "
-    "weights truncated normal 0.1, biases 0.1, pixels in [0, 1], one shared head"
+    "weights truncated normal 0.1, biases 0.1, pixels in [0, 1], one shared head; "
 )
-RAW = Inputs(mean=(0.0,), std=(1.0,))
-PERMUTED = Permute(data="mnist", segments=17, batch=10)
-
-
-def agem_net(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-    """Return the network of the A-GEM authors' Permuted MNIST."""
-    net = MLP(hidden=(256, 256))(input_shape, n_outputs)
-    for parameter in net.parameters():
-        if parameter.ndim > 1:
-            nn.init.trunc_normal_(parameter, std=0.1, a=-0.2, b=0.2)
-        else:
-            nn.init.constant_(parameter, 0.1)
-    return net
-
-
-def agem_cell(theirs: float | None, kind: Any, settings: Any, rate: float, **own: Any) -> Cell:
-    """Return a cell of the A-GEM authors' Permuted MNIST in their code's form of a method."""
-    training = Training(rate=rate, momentum=0.0, nesterov=False, weight_decay=0.0, clip=0.0)
-    chosen = settings(inputs=RAW, training=training, **own)
-    said = ", ".join(f"{name} {value}" for name, value in {"rate": rate, **own}.items())
-    return Cell(
-        AGEM_SOURCE,
-        f"{AGEM_SETTING}; {said}",
-        theirs,
-        lambda seed: kind(net=agem_net, seed=seed, settings=chosen),
-        PERMUTED,
-    )
-
-
-REPO: dict[str, Any] = {"form": "agem-repo", "heads": "shared"}
-CELLS = {
-    "finetune-permuted-mnist": agem_cell(47.95, FineTune, SingleSettings, 0.03),
-    "ewc-permuted-mnist": agem_cell(68.35, EWC, EWCSettings, 0.03, strength=10.0, **REPO),
-    "si-permuted-mnist": agem_cell(None, SI, SISettings, 0.1, strength=0.01, **REPO),
-    "rwalk-permuted-mnist": agem_cell(85.80, RWalk, RWalkSettings, 0.1, strength=1.0, **REPO),
-    "agem-permuted-mnist": agem_cell(89.12, AGEM, AGEMSettings, 0.1, each=25, **REPO),
+ITAML = "iTAML (2020), Table 1: MNIST, five tasks of two digits"
+ITAML_SETTING = (
+    "Split MNIST, MLP 400-400, 2000 exemplars, groups of 20; 20 passes over every task where "
+    "theirs has 5 over the first, rate 0.1 throughout where theirs is halved, last weights; "
+)
+CNDPM = "CN-DPM (2020), Split MNIST, one pass"
+CNDPM_SETTING = "batch 10, short-term memory 500, log alpha -400, 8000 and 2000 steps asleep"
+HCL_SETTING = "8 couplings of width 512 on pixels, batch 32; every constant is ours; "
+DEN_SETTING = "Permuted MNIST, 10 tasks, MLP 312-128, "
+SOURCES = {
+    "finetune-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.03", 47.95),
+    "ewc-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.03, strength 10", 68.35),
+    "si-permuted-mnist": Source(
+        AGEM,
+        AGEM_SETTING
+        + "rate 0.1, strength 0.1, gradients clipped at length 1 (ours diverges without)",
+        None,
+    ),
+    "rwalk-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.1, strength 1", 85.80),
+    "agem-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.1, 25 samples a label", 89.12),
+    "itaml-split-mnist": Source(ITAML, ITAML_SETTING + "as the paper writes it", 97.95, "strict"),
+    "itaml-split-mnist-code": Source(
+        ITAML, ITAML_SETTING + "as the code does it: weights not restored", 97.95, "strict"
+    ),
+    "den-permuted-mnist": Source(
+        "DEN (2018): its gain over fine-tuning; no number of it for this stream is known to us",
+        DEN_SETTING + "2000 iterations a stage over all images of a task",
+        None,
+    ),
+    "den-finetune-permuted-mnist": Source(
+        "what DEN's gain is measured from", DEN_SETTING + "one shared head, one pass", None
+    ),
+    "bgd-permuted-mnist": Source(
+        "BGD (2018) shows a curve, no number",
+        "Permuted MNIST, 10 tasks, ten passes, MLP 200-200, first spread 0.02, batch 128",
+        None,
+        "strict",
+    ),
+    "cndpm-split-mnist": Source(CNDPM, CNDPM_SETTING, 93.23, "strict"),
+    "cndpm-split-mnist-code": Source(
+        CNDPM, CNDPM_SETTING + "; counts as its code counts", 93.23, "strict"
+    ),
+    "hcl-fr-split-mnist": Source(
+        "as the TAME paper quotes HCL-FR", HCL_SETTING + "one pass", 90.89, "strict"
+    ),
+    "hcl-gr-split-mnist": Source(
+        "as the TAME paper quotes HCL-GR", HCL_SETTING + "one pass", 84.65, "strict"
+    ),
+    "hcl-fr-split-mnist-long": Source(
+        "as the TAME paper quotes HCL-FR", HCL_SETTING + "ten passes", 90.89, "strict"
+    ),
+    "hcl-gr-split-mnist-long": Source(
+        "as the TAME paper quotes HCL-GR", HCL_SETTING + "ten passes", 84.65, "strict"
+    ),
 }
 
 
-def run(cell: Cell, seed: int) -> dict[str, Any]:
-    """Run a cell with one seed and return what was measured."""
-    begun = time.perf_counter()
-    stream, learner = cell.stream.open(seed), cell.learner(seed)
-    truth = stream.truth()
-    telling = Telling(learner.hints, truth)
-    for step, batch in enumerate(stream.batches()):
-        telling.inform(learner, step)
-        learner.observe(batch)
-    learner.consolidate()
-    rows = evaluate(learner, truth, stream.held_out(), {})
+class Printed:
+    """Prints what ends, and asks to stop when time is up."""
+
+    def __init__(self, minutes: float) -> None:
+        self._deadline = time.monotonic() + 60 * minutes
+        self._begun: dict[str, float] = {}
+
+    def begun(self, name: str) -> None:
+        """Note when it was."""
+        self._begun[name] = time.monotonic()
+
+    def progress(self, name: str, phase: str, done: int, total: int) -> None:
+        """Say nothing."""
+
+    def ended(self, name: str, outcome: str, why: str) -> None:
+        """Print what became of a run."""
+        spent = time.monotonic() - self._begun[name]
+        print(f"{outcome} {name} ({spent:.0f} s) {why.strip().splitlines()[-1:]}", flush=True)
+
+    def stop_asked(self) -> bool:
+        """Say whether time is up."""
+        return time.monotonic() > self._deadline
+
+
+def measured(cell: Cell, result: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a run."""
+    measure = SOURCES[cell.row].measure
     return {
-        "seed": seed,
-        "accuracy": round(100 * summarise(rows)["within_segment"], 2),
-        "per_segment": [round(100 * row["within_segment"], 2) for row in rows],
-        "seconds": round(time.perf_counter() - begun, 1),
+        "seed": cell.seed,
+        "accuracy": round(100 * result["accuracy"][measure], 2),
+        "untold": result["untold_accuracy"] and round(100 * result["untold_accuracy"], 2),
+        "per_segment": [round(100 * row[measure], 2) for row in result["per_segment"]],
+        "experts": result["experts"],
+        "parameters": result["parameters"]["dense"],
+        "seconds": round(sum(result["seconds"].values()), 1),
+        "device": result["hardware"].get("gpu") or result["hardware"]["cpu"],
     }
 
 
-def write(name: str, runs: list[dict[str, Any]], out: Path) -> None:
+def write(name: str, cells: list[Cell], options: argparse.Namespace) -> None:
     """Write what a cell says and what we measured to its file."""
-    cell = CELLS[name]
+    done = [c for c in cells if c.row == name and RunFolder(c.folder(options.work)).result.exists()]
+    if not done:
+        return
+    runs = [measured(cell, RunFolder(cell.folder(options.work)).read_result()) for cell in done]
+    source = SOURCES[name]
     result = {
         "command": f"python benchmarks/reproduce.py {name} --seeds {len(runs)}",
-        "source": cell.source,
-        "setting": cell.setting,
-        "theirs": cell.theirs,
+        "source": source.source,
+        "setting": source.setting,
+        "reconstruction": name.startswith("hcl"),
+        "changed": options.set,
+        "theirs": source.theirs,
         "ours": round(sum(run["accuracy"] for run in runs) / len(runs), 2),
+        "measure": source.measure,
         "runs": runs,
     }
-    out.mkdir(parents=True, exist_ok=True)
-    (out / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+    write_text(options.out / f"{name}.json", json.dumps(result, indent=1) + "\n")
 
 
 def show(out: Path) -> None:
     """Print every cell that has been run as a row of a Markdown table."""
     print("| cell | theirs | ours | seeds | source |\n|---|---|---|---|---|")
-    for name in CELLS:
+    for name in SOURCES:
         path = out / f"{name}.json"
         if path.exists():
             found = json.loads(path.read_text())
@@ -139,27 +172,44 @@ def show(out: Path) -> None:
             print(f"| {name} | {theirs} | {rest} |")
 
 
-def main() -> None:
-    """Run the cells named on the command line."""
+def asked() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CELLS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SOURCES))
     parser.add_argument("--data")
-    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--work", type=Path, default=Path("runs/reproduce"))
+    parser.add_argument("--seeds", type=int, default=1, help="so many, where a cell has as many")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--gpu-jobs", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=1e6)
+    parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--table", action="store_true")
-    asked = parser.parse_args()
-    torch.set_num_threads(1)
-    if asked.data:
-        os.environ["TAME_DATA"] = asked.data
-    names = list(CELLS) if "all" in asked.names else asked.names
-    for name in names:
-        runs = []
-        for seed in range(asked.seeds):
-            runs.append(run(CELLS[name], seed))
-            write(name, runs, asked.out)
-            print(name, runs[-1]["accuracy"], f"{runs[-1]['seconds']:.0f} s", flush=True)
-    if asked.table:
-        show(asked.out)
+    options = parser.parse_args()
+    options.names = list(SOURCES) if "all" in options.names else options.names
+    for name in options.names:
+        if name not in SOURCES:
+            parser.error(f"no cell named {name}; there are {', '.join(SOURCES)}")
+    if options.set and options.out == RESULTS:
+        parser.error("with --set a run is not the published one: name another --out")
+    return options
+
+
+def main() -> None:
+    """Run the cells named on the command line."""
+    options = asked()
+    if options.data:
+        os.environ["TAME_DATA"] = str(Path(options.data).resolve())
+    grid = grid_of(read_plan(str(GRID)).only(options.names), changes_from(options.set))
+    cells = [cell for cell in grid.cells if options.names and cell.seed < options.seeds]
+    if cells:
+        crew, view = LocalCrew(options.jobs, options.gpu_jobs), Printed(options.minutes)
+        found = sweep(replace(grid, cells=tuple(cells)), options.work, crew, view)
+        print(f"{len(cells) - len(found.finished)} of {len(cells)} left")
+    for name in options.names:
+        write(name, cells, options)
+    if options.table:
+        show(options.out)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,22 @@ def test_killed_half_way_and_started_again_nothing_runs_twice(tmp_path):
     assert "| finetune | 2 |" in (root / "leaderboard.md").read_text()
 
 
+def test_out_of_time_it_stops_cleanly_and_goes_on(tmp_path):
+    grid, root = write_grid(tmp_path, "finetune"), tmp_path / "out"
+    words = ("bench", grid, "--out", root, "--jobs", 1)
+    late = call(*words, "--minutes", 1e-6)
+    assert late.returncode == 75, late.stderr
+    assert "stopped; the same command goes on from here" in late.stdout
+    done = call(*words, "--minutes", 100, "--gpu-jobs", 1, "--results", tmp_path / "kept")
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "kept" / "small").glob("pair.finetune-seed*.json"))) == 2
+    before = {path: path.read_text() for path in (tmp_path / "kept").glob("*/*.json")}
+    elsewhere = call("bench", grid, "--out", tmp_path / "new", "--results", tmp_path / "kept")
+    assert "2 were done before, 0 ran now" in elsewhere.stdout
+    assert "| finetune | 2 |" in elsewhere.stdout
+    assert {path: path.read_text() for path in before} == before
+
+
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory):
     """Return a finished grid of methods from another package, two of which break."""

@@ -95,11 +95,11 @@ def test_each_memory_sample_is_judged_among_its_own_tasks_labels():
     learner.observe(Batch(torch.eye(4)[:1], [0]))
     learner.inform(NEXT)
     lesson = learner._tasked.admit(Batch(torch.eye(4)[1:3], [5, 6]))
-    found = learner._reference(lesson, learner._rings.places(besides=1))
+    found = learner._reference(lesson, learner._rings.others(1))
     assert found.abs().max() == 0
     learner._tasked.told.see(torch.tensor([0]))
     learner._tasked.told._slots[0] = [0, 1]
-    assert learner._reference(lesson, learner._rings.places(besides=1)).abs().max() > 0
+    assert learner._reference(lesson, learner._rings.others(1)).abs().max() > 0
 
 
 @pytest.mark.parametrize("form", ["original", "agem-repo"])
@@ -178,3 +178,14 @@ def test_forgets_less_than_plain_training(form):
 def test_impossible_settings_are_refused(name):
     with pytest.raises(ValueError, match=f"{name} is 1 or more, not 0"):
         AGEMSettings(**{name: 0})
+
+
+@pytest.mark.parametrize("given", [{"capacity": 12}, {"each": 3}])
+def test_where_samples_of_other_tasks_are_is_known_without_looking_again(given):
+    rings, draws = Rings(**given), torch.Generator().manual_seed(0)
+    for step in range(60):
+        task = step // 12 % 4
+        slots = torch.randint(0, 3, (5,), generator=draws)
+        rings.add(torch.arange(5) + 5 * step, slots, task)
+        for asked in (task, (task + 1) % 4):
+            assert rings.others(asked).tolist() == rings.places(besides=asked)

@@ -1,14 +1,18 @@
 """Grids as data: what a cell is, what is refused, and how rows are compared."""
 
+from collections import deque
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from tame.bench.crew import LocalCrew
 from tame.bench.grid import read_grid
 from tame.bench.leaderboard import BOTH, NOTHING, TRAINING, Board, Row, paired
 from tame.bench.leaderboard_page import markdown, page
 from tame.bench.store import RunFolder
-from tame.bench.sweep import Sweep, differences, refuse_mixtures, sweep
+from tame.bench.sweep import Sweep, Task, differences, refuse_mixtures, sweep
 from tame.errors import ConfigError, RunError
 
 PLAIN = """
@@ -201,3 +205,45 @@ def test_page_is_whole_and_escapes_names():
     assert "$x_1 &lt;b&gt;" in html
     assert "small &lt;grid&gt;" in html
     assert html.count("<svg") == 2
+
+
+def test_rows_may_take_their_settings_from_another_preset(tmp_path):
+    text = PLAIN + '\n[methods.big]\nmethod = "tame"\nsettings = "paper/permuted-mnist"\n'
+    cells = {cell.name: cell.experiment for cell in grid(tmp_path, text).cells}
+    big = cells["big on split, seed 0"]
+    assert big.settings.pruner.memory == 6000
+    assert (big.stream.passes, big.stream.batch) == (2, 32)  # the stream's own, not that preset's
+    assert big.preset == "embedded-split"
+
+
+def test_longest_cells_begin_first(tmp_path):
+    text = PLAIN.replace("[methods.few]\n", "[methods.few]\nminutes = 5\n")
+    found = grid(tmp_path, text)
+    begun: list[str] = []
+
+    class Crew:
+        def work(self, tasks, audience):
+            begun.extend(task.name for task in tasks)
+            assert audience.stop_asked() is None
+
+    sweep(found, tmp_path / "out", Crew(), MagicMock(stop_asked=lambda: None))
+    assert begun[0] == "few on split, seed 1"
+    assert begun[1:] == [cell.name for cell in found.cells if cell.row != "few"]
+
+
+def test_a_gpu_is_not_given_more_than_its_share():
+    def task(name, device):
+        return Task(name, "", {"device": device})
+
+    crew = LocalCrew(jobs=4, gpu_jobs=1)
+    waiting = deque([task("a", "cuda"), task("b", "cuda:0"), task("c", "cpu")])
+    assert crew._next(waiting, {}).name == "a"
+    busy: Any = {"a": SimpleNamespace(task=waiting.popleft())}
+    assert crew._next(waiting, busy).name == "c"
+    waiting.pop()
+    assert crew._next(waiting, busy) is None
+
+
+def test_the_regime_heads_the_table(tmp_path):
+    found = grid(tmp_path, 'about = """One pass,\nthree seeds."""\n' + PLAIN)
+    assert "# g\n\nOne pass, three seeds." in markdown(found.name, [], found.about)

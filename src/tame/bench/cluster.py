@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tame.bench.crew import complete
+from tame.bench.crew import complete, on_gpu
 from tame.bench.run import Unwatched
 from tame.bench.store import RunFolder
 from tame.bench.sweep import DONE, FAILED, STOPPED, Audience, Task
@@ -45,8 +45,9 @@ class RayCrew:
                 self._ray.shutdown()
 
     def _send(self, task: Task, audience: Audience) -> Any:
-        gpus = 1 if str(task.table["device"]).startswith("cuda") else 0
-        remote = self._ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(run_cell)
+        remote = self._ray.remote(num_cpus=1, num_gpus=int(on_gpu(task)), max_retries=RETRIES)(
+            run_cell
+        )
         audience.begun(task.name)
         audience.progress(task.name, "sent to the cluster", 0, 0)
         return remote.remote(task, _files(Path(task.folder)), os.environ.get("TAME_DATA"))

@@ -40,8 +40,9 @@ class Followed:
 class Course:
     """Asks a learner at the right moments."""
 
-    def __init__(self, stream: Stream, found: Followed) -> None:
+    def __init__(self, stream: Stream, found: Followed, ask_every: int = 1) -> None:
         self.found = found
+        self._ask_every = ask_every
         self._truth = stream.truth()
         self._held = {part.origin: part for part in stream.held_out()}
         self._origins = list(dict.fromkeys(self._truth.origins))
@@ -49,14 +50,15 @@ class Course:
         self._stops = [*self._truth.starts[1:], len(stream)]
 
     def before(self, learner: Learner, step: int, batch: Batch) -> None:
-        """Ask the learner about a batch it has not seen: test, then train."""
+        """Ask the learner about a batch it has not seen, if it is one to ask: test, then train."""
         place = self._place(step)
         while len(self.found.early) <= place:
             self.found.early.append([0, 0])
             self.found.known.append([])
-        counts = self.found.early[place]
-        counts[0] += int((self._guess(learner, step, batch.x).cpu() == batch.y.cpu()).sum())
-        counts[1] += len(batch)
+        if step % self._ask_every == 0:
+            counts = self.found.early[place]
+            counts[0] += int((self._guess(learner, step, batch.x).cpu() == batch.y.cpu()).sum())
+            counts[1] += len(batch)
         if self._probes(step, place):
             self._probe(learner, place)
 
@@ -111,7 +113,7 @@ def summarise(found: Followed, truth: Truth, held: Sequence[HeldOut]) -> dict[st
     rows = found.rows
     dips = [matrix.worst_dip(probes[0], probes[1:]) for probes in found.known if probes]
     sunk = [dip for dip in dips if dip is not None]
-    right, asked = (sum(column) for column in zip(*found.early, strict=True))
+    right, asked = (sum(counts[place] for counts in found.early) for place in (0, 1))
     return {
         "origins": origins,
         "matrix": rows,
@@ -122,7 +124,7 @@ def summarise(found: Followed, truth: Truth, held: Sequence[HeldOut]) -> dict[st
         "forgetting": matrix.forgetting(rows, first),
         "average_anytime": matrix.average_anytime(rows, first),
         "after_each": [sum(k) / len(k) for k in _knowns(rows, first)],
-        "prequential": right / asked,
+        "prequential": right / asked if asked else None,
         "worst_dip": max(sunk) if sunk else None,
         "probes": found.known,
     }

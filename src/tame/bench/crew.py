@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from tame.types import Observation
 
 GRACE = 20.0  # seconds that a worker asked to stop is given
 PAUSE = 0.2
+Work = Callable[[Task, Any], None]
 
 
 class _Hand(NamedTuple):
@@ -28,10 +29,12 @@ class _Hand(NamedTuple):
 
 
 class LocalCrew:
-    """So many processes at a time, started anew for each cell."""
+    """So many processes at a time, started anew for each task; of them so many on a GPU."""
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, gpu_jobs: int = 0, work: Work | None = None) -> None:
         self._jobs = jobs
+        self._gpu_jobs = gpu_jobs or jobs
+        self._do = work or complete
         self._context = multiprocessing.get_context("spawn")
 
     def work(self, tasks: Sequence[Task], audience: Audience) -> None:
@@ -52,14 +55,25 @@ class LocalCrew:
                 audience.ended(hand.task.name, STOPPED, "stopped between two checkpoints")
 
     def _employ(self, waiting: deque[Task], busy: dict[str, _Hand], audience: Audience) -> None:
-        while waiting and len(busy) < self._jobs:
-            task = waiting.popleft()
+        while len(busy) < self._jobs and (task := self._next(waiting, busy)) is not None:
+            waiting.remove(task)
             audience.begun(task.name)
             ours, theirs = self._context.Pipe()
-            process = self._context.Process(target=_serve, args=(task, theirs), daemon=True)
+            process = self._context.Process(target=_serve, args=(self._do, task, theirs))
+            process.daemon = True
             process.start()
             theirs.close()
             busy[task.name] = _Hand(task, process, ours)
+
+    def _next(self, waiting: deque[Task], busy: dict[str, _Hand]) -> Task | None:
+        """Return the first task there is room for, on the GPU too if that is where it runs."""
+        full = sum(on_gpu(hand.task) for hand in busy.values()) >= self._gpu_jobs
+        return next((task for task in waiting if not (full and on_gpu(task))), None)
+
+
+def on_gpu(task: Task) -> bool:
+    """Say whether a task computes on a GPU."""
+    return str(task.table["device"]).startswith("cuda")
 
 
 def _listen(busy: dict[str, _Hand], audience: Audience) -> None:
@@ -102,12 +116,12 @@ def _ask_to_stop(busy: dict[str, _Hand]) -> None:
             continue  # it has just ended
 
 
-def _serve(task: Task, line: Connection) -> None:
-    """Run one cell in this process, telling how it gets on."""
+def _serve(work: Work, task: Task, line: Connection) -> None:
+    """Do one task in this process, telling how it gets on."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the one who asks
     _die_with_parent()
     try:
-        complete(task, Reporter(line))
+        work(task, Reporter(line))
         line.send((DONE, ""))
     except StopRequestedError as stop:
         line.send((STOPPED, str(stop)))

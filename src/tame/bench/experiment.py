@@ -17,13 +17,19 @@ class RunSettings:
 
     A checkpoint is written every `checkpoint_seconds`. `threads` is how many CPU threads compute
     (0: as torch decides); results repeat bit for bit only under the same number. With `matrix`,
-    a copy of the learner is consolidated and measured after every segment, each batch is predicted
-    before it is learned, and what was known is probed after each shift.
+    a copy of the learner is consolidated and measured after every segment, every `ask_every`-th
+    batch is predicted before it is learned, and what was known is probed after each shift
+    (`ask_every` 0: neither of these two, for methods whose every answer is work).
     """
 
     checkpoint_seconds: float = 10.0
     threads: int = 0
     matrix: bool = False
+    ask_every: int = 1
+
+    def __post_init__(self) -> None:
+        if self.ask_every < 0:
+            raise ValueError(f"ask_every is 0 or more, not {self.ask_every}")
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,21 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from tame.bench.experiment import Experiment, from_table
-from tame.bench.grids import grids
+from tame.bench.grids import grids, read_choices
 from tame.bench.presets import read_preset
 from tame.config import Table, convert, merge
 from tame.errors import ConfigError, suggest
 from tame.registry import METHODS
 
-_KEYS = ("seeds", "streams", "methods", "all")
-_OF_ROWS = ("method", "seeds", "streams", "on")  # what a method's table says beside its settings
+_KEYS = ("about", "seeds", "streams", "methods", "all", "tuning")
+# what a method's table says beside its settings
+_OF_ROWS = ("method", "settings", "seeds", "streams", "on", "minutes", "tune", "tuned")
+_OF_STREAMS = ("stream", "run", "seed", "device", "deterministic", "preset", "method")
 _NAME = re.compile(r"\w[\w+.@' -]*")
 _FOLLOWED = {"run": {"matrix": True, "threads": 1}}  # unless a grid says otherwise
 
@@ -29,6 +31,7 @@ class Cell:
     row: str
     stream: str
     experiment: Experiment
+    minutes: float = 0.0  # how long it is thought to take: the longest are begun first
 
     @property
     def seed(self) -> int:
@@ -62,6 +65,7 @@ class Grid:
 
     name: str
     cells: tuple[Cell, ...]
+    about: str = ""
 
     @property
     def rows(self) -> list[str]:
@@ -80,7 +84,75 @@ def read_grid(name: str, changes: Sequence[Mapping[str, Any]] = ()) -> Grid:
     >>> [cell.name for cell in read_grid("digits").cells][:2]
     ['finetune on split, seed 0', 'joint on split, seed 0']
     """
-    path = Path(name)
+    return grid_of(read_plan(name), changes)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a grid's file says, and what was chosen for its rows by tuning, if anything was."""
+
+    source: str  # the name or file it was read by
+    table: Table
+    chosen: Table
+
+    @property
+    def name(self) -> str:
+        """What the grid is called."""
+        return Path(self.source).stem
+
+    @property
+    def about(self) -> str:
+        """The regime, in words."""
+        return " ".join(str(self.table.get("about", "")).split())
+
+    @property
+    def streams(self) -> dict[str, Table]:
+        """The table of every stream."""
+        return _named(self.table, "streams")
+
+    @property
+    def rows(self) -> dict[str, Table]:
+        """The table of every row."""
+        return _named(self.table, "methods")
+
+    def only(self, rows: Sequence[str]) -> "Plan":
+        """Return the plan of some rows alone; of all, if none is named."""
+        for row in rows:
+            if row not in self.rows:
+                raise ConfigError(f"no row named '{row}'{suggest(row, self.rows)}")
+        chosen = {name: given for name, given in self.rows.items() if not rows or name in rows}
+        return replace(self, table={**self.table, "methods": chosen})
+
+    def wanted(self, row: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Return the streams and seeds of a row: all, unless it names some."""
+        seeds = _seeds(self.table.get("seeds", [0]))
+        return _wanted(row, self.rows[row], self.streams, seeds)
+
+    def tuned(self, row: str, stream: str) -> Table:
+        """Return what was chosen for a row, or for the row it takes its choice from."""
+        whose = self.rows[row].get("tuned", row)
+        found: Table = self.chosen.get(stream, {}).get(whose, {})
+        return found
+
+    def experiment(self, row: str, stream: str, changes: Sequence[Mapping[str, Any]]) -> Experiment:
+        """Return the experiment of a row on a stream, with changes on top."""
+        given = self.rows[row]
+        own = [dict(self.table.get("all", {})), *_own(given, stream)]
+        return _resolve(row, given, self.streams[stream], [*own, *changes])
+
+    def minutes(self, row: str, stream: str) -> float:
+        """Return how long a cell is thought to take."""
+        said = self.rows[row].get("minutes", 0.0)
+        return float(said.get(stream, 0.0) if isinstance(said, dict) else said)
+
+
+def grid_of(plan: Plan, changes: Sequence[Mapping[str, Any]] = ()) -> Grid:
+    """Return the grid a plan describes."""
+    return Grid(plan.name, tuple(_cells(plan, changes)), plan.about)
+
+
+def read_plan(name: str) -> Plan:
+    """Return what a packaged grid or a TOML file says, with the choices of its tuning."""
     try:
         table = tomllib.loads(_text(name))
     except tomllib.TOMLDecodeError as error:
@@ -88,7 +160,7 @@ def read_grid(name: str, changes: Sequence[Mapping[str, Any]] = ()) -> Grid:
     for key in table:
         if key not in _KEYS:
             raise ConfigError(f"unknown key '{key}' in grid {name}{suggest(key, _KEYS)}")
-    return Grid(path.stem, tuple(_cells(table, changes)))
+    return Plan(name, table, read_choices(name))
 
 
 def _text(name: str) -> str:
@@ -102,26 +174,27 @@ def _text(name: str) -> str:
     return known[name].read_text(encoding="utf-8")
 
 
-def _cells(table: Table, changes: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
-    streams, rows = _named(table, "streams"), _named(table, "methods")
-    seeds = _seeds(table.get("seeds", [0]))
-    wanted = {row: _wanted(row, given, streams, seeds) for row, given in rows.items()}
-    everywhere = dict(table.get("all", {}))
+def _cells(plan: Plan, changes: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
+    wanted = {row: plan.wanted(row) for row in plan.rows}
     for seed in dict.fromkeys(seed for _, own in wanted.values() for seed in own):
-        for stream, setting in streams.items():
-            for row, given in rows.items():
-                if stream in wanted[row][0] and seed in wanted[row][1]:
-                    own = [everywhere, *_own(given, stream), *changes, {"seed": seed}]
-                    yield Cell(row, stream, _resolve(row, given, setting, own))
+        for stream in plan.streams:
+            for row, (streams, seeds) in wanted.items():
+                if stream in streams and seed in seeds:
+                    own = [plan.tuned(row, stream), *changes, {"seed": seed}]
+                    experiment = plan.experiment(row, stream, own)
+                    yield Cell(row, stream, experiment, plan.minutes(row, stream))
 
 
 def _resolve(
     row: str, given: Table, setting: Table, own: Sequence[Mapping[str, Any]]
 ) -> Experiment:
-    """Return the experiment of a cell; of the preset only what the method knows is taken."""
+    """Return the experiment of a cell; of presets only what the method knows is taken."""
     method = given.get("method", row)
     preset = setting.get("preset", "embedded-split")
     table = merge(read_preset(preset), {k: v for k, v in setting.items() if k != "preset"})
+    if "settings" in given:
+        taken = read_preset(given["settings"])
+        table = merge(table, {k: v for k, v in taken.items() if k not in _OF_STREAMS})
     knows = {f.name for f in fields(METHODS.get(method).settings_type)}
     knows |= {f.name for f in fields(Experiment)} - {"settings"}
     table = merge(_FOLLOWED, {key: value for key, value in table.items() if key in knows})

@@ -177,5 +177,5 @@ MEANS = (
     Column("bytes kept", kept, plain_mean(size)),
     Column("MACs a prediction", _path("macs"), plain_mean(whole)),
     Column("samples/s", pace, plain_mean(whole)),
-    Column("seconds in all", time_spent, plain_mean(whole)),
+    Column("device-seconds", time_spent, plain_mean(whole)),
 )

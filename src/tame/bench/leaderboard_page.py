@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tame.bench.grid import Grid
 from tame.bench.leaderboard import ACCURACY, MEANS, OVER_TIME, Board, Column, Row
 from tame.bench.leaderboard_figures import bytes_figure, segments_figure
 from tame.bench.markup import Markup, table, tag
@@ -35,17 +36,17 @@ _UNBOUNDED = "keeps everything"
 Lines = list[list[str]]
 
 
-def write_leaderboard(name: str, boards: Sequence[Board], root: Path) -> tuple[Path, Path]:
+def write_leaderboard(grid: Grid, boards: Sequence[Board], root: Path) -> tuple[Path, Path]:
     """Write `leaderboard.html` and `leaderboard.md`; return where they are."""
     html, text = root / "leaderboard.html", root / "leaderboard.md"
-    write_text(html, page(name, boards))
-    write_text(text, markdown(name, boards))
+    write_text(html, page(grid.name, boards, grid.about))
+    write_text(text, markdown(grid.name, boards, grid.about))
     return html, text
 
 
-def markdown(name: str, boards: Sequence[Board]) -> str:
-    """Return the leaderboard as Markdown."""
-    parts = [f"# {name}"]
+def markdown(name: str, boards: Sequence[Board], about: str = "") -> str:
+    """Return the leaderboard as Markdown, with the regime it was fixed to."""
+    parts = [f"# {name}", about]
     for board in boards:
         parts.append(f"## {board.stream}")
         for title, head, lines in _tables(board):
@@ -55,9 +56,10 @@ def markdown(name: str, boards: Sequence[Board]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def page(name: str, boards: Sequence[Board]) -> str:
+def page(name: str, boards: Sequence[Board], about: str = "") -> str:
     """Return the leaderboard as one self-contained page."""
-    sections = [tag("header", tag("h1", "leaderboard"), tag("p.lead", name))]
+    regime = [tag("p", about)] if about else []
+    sections = [tag("header", tag("h1", "leaderboard"), tag("p.lead", name), *regime)]
     for board in boards:
         tables = [
             joined for title, head, lines in _tables(board)
@@ -91,9 +93,9 @@ def _tables(board: Board) -> Iterator[tuple[str, list[str], Lines]]:
     )
     yield (
         "Means",
-        ["method", "n", *_titles(MEANS), "told"],
+        ["method", "n", *_titles(MEANS), "device", "told"],
         [
-            [*_start(row), *_figures(row, MEANS), _told(row)] if row else [title]
+            [*_start(row), *_figures(row, MEANS), _device(row), _told(row)] if row else [title]
             for title, row in _lines(board)
         ],
     )
@@ -109,6 +111,11 @@ def _lines(board: Board) -> Iterator[tuple[str, Row | None]]:
 
 def _titles(columns: Sequence[Column]) -> list[str]:
     return [column.title for column in columns]
+
+
+def _device(row: Row) -> str:
+    """Return where its runs computed."""
+    return ", ".join(sorted({str(run["hardware"].get("gpu") or "CPU") for run in row.runs}))
 
 
 def _start(row: Row) -> list[str]:

@@ -110,11 +110,11 @@ class Run:
     def _learn(self, stream: Stream) -> None:
         self.watcher.phase("stream", len(stream), self.position.step)
         telling = Telling(self.learner.hints, stream.truth())
-        course = Course(stream, self.position.followed) if self.experiment.run.matrix else None
+        course = self._course(stream) if self.experiment.run.matrix else None
         saved = time.monotonic()
         with self._log() as log:
             for batch in stream.batches(self.position.step):
-                if course is not None:
+                if course is not None and self.experiment.run.ask_every:
                     with self.position.timed("matrix"):
                         course.before(self.learner, self.position.step, batch)
                 with self.position.timed("stream"):
@@ -143,6 +143,9 @@ class Run:
                 copy = copied(self.learner, self._fresh)
                 copy.consolidate(self.watcher.progress)
                 course.add_row(copy)
+
+    def _course(self, stream: Stream) -> Course:
+        return Course(stream, self.position.followed, self.experiment.run.ask_every)
 
     def _log(self) -> EventLog | NoLog:
         first = self.world.first
@@ -214,7 +217,7 @@ class Run:
         """Return the accuracy matrix, whose last row the consolidated learner itself gives."""
         if not self.experiment.run.matrix:
             return {}
-        course = Course(stream, self.position.followed)
+        course = self._course(stream)
         while course.due(len(stream)):
             course.add_row(self.learner)
         return {"course": course.summary()}

@@ -55,11 +55,12 @@ class Sweep:
 
 
 def sweep(grid: Grid, root: Path, crew: Crew, audience: Audience) -> Sweep:
-    """Run the cells of a grid that have no result yet."""
+    """Run the cells of a grid that have no result yet, those thought to take longest first."""
     with locked(root):
         refuse_mixtures(grid.cells, root)
         found = Sweep(before=[c for c in grid.cells if RunFolder(c.folder(root)).result.exists()])
-        left = {c.name: c for c in grid.cells if c not in found.before}
+        waiting = [cell for cell in grid.cells if cell not in found.before]
+        left = {cell.name: cell for cell in sorted(waiting, key=lambda cell: -cell.minutes)}
         tasks = [Task(c.name, str(c.folder(root)), c.experiment.table()) for c in left.values()]
         crew.work(tasks, _Secretary(found, left, root, audience))
     order = [cell.name for cell in grid.cells]

@@ -1,5 +1,6 @@
 """The live view of a grid: how many cells are done, and what each worker is at."""
 
+import math
 import signal
 import time
 from types import FrameType, TracebackType
@@ -14,15 +15,18 @@ _SIGNS = {"done": "[green]done[/green]", "failed": "[red]failed[/red]", "stopped
 
 
 class SweepView:
-    """Shows a grid in the terminal, and turns Ctrl-C into a request to stop."""
+    """Shows a grid in the terminal; Ctrl-C, or time running out, is a request to stop."""
 
-    def __init__(self, names: list[str], console: Console | None = None) -> None:
+    def __init__(
+        self, names: list[str], console: Console | None = None, minutes: float = 0.0
+    ) -> None:
         self.console = console or Console()
         self._total = len(names)
         self._at: dict[str, tuple[str, int, int]] = {}
         self._since: dict[str, float] = {}
         self._counts = dict.fromkeys(_SIGNS, 0)
         self._stop = False
+        self._deadline = time.monotonic() + 60 * minutes if minutes else math.inf
         self._shown = 0.0
         self._live = Live(self._table(), console=self.console, auto_refresh=False, transient=True)
         self._before: Any = None
@@ -66,8 +70,13 @@ class SweepView:
         self._show(now=True)
 
     def stop_asked(self) -> bool:
-        """Say whether somebody pressed Ctrl-C."""
-        return self._stop
+        """Say whether somebody pressed Ctrl-C, or time is up."""
+        return self._stop or self.time_is_up
+
+    @property
+    def time_is_up(self) -> bool:
+        """Whether the minutes given are over."""
+        return time.monotonic() > self._deadline
 
     def _show(self, *, now: bool = False) -> None:
         if now or time.monotonic() - self._shown > PAUSE:

@@ -77,8 +77,8 @@ class AGEM(TaskedLearner[AGEMSettings]):
         rings = self._rings = self._rings or self._empty(lesson.raw)
         seen, loss = self._tasked.learn_by(lesson)
         net = self._tasked.stepping.backward(loss)
-        places = rings.places(besides=self._tasked.told.task)
-        if places:
+        places = rings.others(self._tasked.told.task)
+        if len(places):
             slope = gradients(net)
             reference = self._reference(lesson, places)
             net.zero_grad(set_to_none=True)
@@ -87,11 +87,11 @@ class AGEM(TaskedLearner[AGEMSettings]):
         rings.add(lesson.raw, lesson.slots, self._tasked.told.task)
         return seen
 
-    def _reference(self, lesson: Lesson, places: list[int]) -> Tensor:
+    def _reference(self, lesson: Lesson, places: Tensor) -> Tensor:
         """Return the gradient of the mean loss on samples of other tasks."""
         assert self._rings is not None  # noqa: S101 (there are places)
         chosen = torch.randperm(len(places), generator=self._draws)[: self.settings.reference]
-        raw, slots, tasks = self._rings.rows(torch.tensor(places)[chosen])
+        raw, slots, tasks = self._rings.rows(places[chosen])
         past = Lesson(raw, slots, lesson.live, lesson.step, self.device)
         kept = [buffer.clone() for buffer in self._tasked.net.buffers()]
         _, outputs = self._tasked.stepping.forward(past)

@@ -34,12 +34,15 @@ class Rings:
         self._x = torch.empty(0)
         self._slots = torch.empty(0, dtype=torch.int32)
         self._tasks = torch.empty(0, dtype=torch.int32)
+        self._others: tuple[int, Tensor] | None = None  # a task, and where those of others are
 
     def __len__(self) -> int:
         return self._used
 
     def add(self, x: Tensor, slots: Tensor, task: int) -> None:
         """Put the samples of a batch into their rings, in their order."""
+        if self._others is not None and self._others[0] != task:
+            self._others = None
         newest = {self._place((task, slot)): row for row, slot in enumerate(slots.tolist())}
         self._make_room(x)
         places, rows = torch.tensor(list(newest)), torch.tensor(list(newest.values()))
@@ -51,6 +54,12 @@ class Rings:
         """Return where samples are, oldest of each ring first; of a task none, if one is named."""
         rings = (ring for (task, _), ring in self._rings.items() if task != besides)
         return [place for ring in rings for place in ring]
+
+    def others(self, task: int) -> Tensor:
+        """Return `places(besides=task)` as a tensor, made again only when it has changed."""
+        if self._others is None or self._others[0] != task:
+            self._others = (task, torch.tensor(self.places(besides=task), dtype=torch.int64))
+        return self._others[1]
 
     def rows(self, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the samples at these places, their slots and their tasks."""
@@ -75,6 +84,7 @@ class Rings:
         self._slots, self._tasks = (state[name].cpu().clone() for name in ("slots", "tasks"))
         self._used = len(self._x)
         self._rings = {(task, slot): deque(places) for task, slot, *places in state["rings"]}
+        self._others = None
 
     def _place(self, key: Key) -> int:
         """Return the place of the next sample of a ring, which is then its newest."""
@@ -84,7 +94,10 @@ class Rings:
         elif not self.capacity or self._used < self.capacity:
             place, self._used = self._used, self._used + 1
         else:
-            place = max(self._rings.values(), key=len).popleft()
+            longest = max(self._rings, key=lambda other: len(self._rings[other]))
+            place = self._rings[longest].popleft()
+            if longest[0] != key[0]:
+                self._others = None
         ring.append(place)
         return place
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from tame.bench.grid import read_plan
+from tame.bench.grids import grids
 from tame.bench.paper import measures
 from tame.bench.paper.layout import notes, section, table
 from tame.bench.paper.measures import Measure, amount, measured, share
@@ -21,11 +23,13 @@ from tame.bench.paper.published import (
     Row,
 )
 from tame.bench.paper.results import Group, Results
+from tame.bench.paper.rivals import Rivals, kept_bytes, told_when, untold
 from tame.bench.presets import read_preset
-from tame.bench.wording import DASH
+from tame.bench.wording import DASH, size
 
 MARKS = dict(zip(DOUBTS, ("(a)", "(b)", "(c)", "(d)", "(e)"), strict=True))
 _TWIN = "-global"
+_GRID_2 = "table2"
 _COLUMNS = (
     "method",
     "paper: accuracy",
@@ -34,6 +38,7 @@ _COLUMNS = (
     "ours: strict",
     "ours: non-zero",
     "ours: nominal",
+    "bytes kept",
     "labels",
     "n",
 )
@@ -53,10 +58,11 @@ def found(results: Results, data: str, method: str) -> list[Group]:
     return [group for group in groups if group is not None and group.method == method]
 
 
-def table_1(results: Results) -> str:
+def table_1(results: Results, rivals: Rivals | None = None) -> str:
     """Return Table 1, a part for each data set, in the paper's three groups."""
+    rivals = rivals or Rivals()
     parts = [
-        section(SETS[data], _one_set(results, data, place), level=3)
+        section(SETS[data], _regime(rivals, data), _one_set(results, rivals, place), level=3)
         for place, data in enumerate(TABLE_1_SETS)
     ]
     forms = notes((f"*{title}.*", text) for title, text in _FORMS.items())
@@ -67,6 +73,8 @@ def table_1(results: Results) -> str:
         "segment too. `labels` is the form our runs had: *local* (renumbered from 0 in each "
         "segment: domain-incremental, as in the authors' code), *global* (class-incremental) or "
         "*shared* (the same labels in every segment by nature; both accuracies are then one). "
+        "A row marked * comes from a grid of `tame bench`, all of whose methods saw the same "
+        "streams, and may differ from the paper's setting in passes and networks. "
         "*Non-zero* counts every parameter prediction uses, biases and norms included; *nominal* "
         "is the parameters of our networks times the fraction kept; the paper's own formula is "
         "below, with all runs.",
@@ -78,26 +86,65 @@ def table_1(results: Results) -> str:
     )
 
 
-def _one_set(results: Results, data: str, place: int) -> str:
+def _regime(rivals: Rivals, data: str) -> str:
+    """Say under which regime a grid's rows were made."""
+    if data not in rivals.grids:
+        return ""
+    about = read_plan(data).about if data in dict(grids()) else ""
+    return f"Rows marked * are of the grid `{data}`: {about}".strip()
+
+
+def _one_set(results: Results, rivals: Rivals, place: int) -> str:
+    data = TABLE_1_SETS[place]
     rows: list[list[str]] = []
     for title, methods in TABLE_1.items():
         rows.append([f"*{title}*", *[" "] * (len(_COLUMNS) - 1)])
         for row in methods:
-            rows += _method_rows(results, data, row, row.cells[place])
+            rows += _method_rows(results, rivals, data, (row, row.cells[place]))
+        rows += _further_rows(rivals, data, title)
     return table(_COLUMNS, rows)
 
 
-def _method_rows(results: Results, data: str, row: Row, cell: Cell) -> Iterator[list[str]]:
+def _method_rows(
+    results: Results, rivals: Rivals, data: str, given: tuple[Row, Cell]
+) -> Iterator[list[str]]:
+    row, cell = given
     accuracy = DASH if cell.accuracy is None else f"{cell.accuracy:.2f}"
     mark = f" {MARKS[cell.doubt]}" if cell.doubt else ""
     groups = found(results, data, row.method)
+    grid = [group for name, group in rivals.of(data).items() if name in _rows_of(row.method)]
     published = [accuracy + mark, cell.parameters or DASH]
-    if not groups:
-        yield [row.title, *published, *[DASH] * 6]
+    if not groups and not grid:
+        yield [row.title, *published, *[DASH] * (len(_COLUMNS) - 3)]
     for group in groups:
         twin = group.name.startswith(data + _TWIN)
         title = f"{row.title}, global labels" if twin else row.title
         yield [title, *([DASH, DASH] if twin else published), *_ours(group)]
+    for number, group in enumerate(grid):
+        first = not number and not groups
+        yield [f"{row.title} *", *(published if first else [DASH, DASH]), *_ours(group)]
+        yield from _one_by_one(row.title, group)
+
+
+def _one_by_one(title: str, group: Group) -> Iterator[list[str]]:
+    """Yield the figure of a method shown groups in testing, when each sample comes alone."""
+    if "TEST_GROUP" in group.first["told"]["testing"]:
+        alone = share(measured(group, untold))
+        yield [f"{title} *, one sample at a time", DASH, DASH, DASH, alone, *_ours(group)[2:]]
+
+
+def _further_rows(rivals: Rivals, data: str, title: str) -> Iterator[list[str]]:
+    """Yield the rows of a grid that the paper has not, where what they are told puts them."""
+    known = {name for rows in TABLE_1.values() for row in rows for name in _rows_of(row.method)}
+    for name, group in rivals.of(data).items():
+        if name not in known and told_when(group) == title:
+            kept = ", keeps everything" if group.first["unbounded"] else ""
+            yield [f"{name} *{kept}", DASH, DASH, *_ours(group)]
+
+
+def _rows_of(method: str) -> tuple[str, ...]:
+    """Return what a method of the paper is called in a grid: HCL has two forms."""
+    return ("hcl-fr", "hcl-gr") if method == "hcl" else (method,)
 
 
 def _ours(group: Group) -> list[str]:
@@ -106,22 +153,34 @@ def _ours(group: Group) -> list[str]:
         share(measured(group, measures.strict)),
         amount(measured(group, measures.nonzero)),
         amount(measured(group, measures.nominal)),
+        _size(group),
         group.labels,
         str(len(group.runs)),
     ]
 
 
-def table_2(results: Results) -> str:
+def _size(group: Group) -> str:
+    found = measured(group, kept_bytes)
+    return DASH if found is None else size(found.mean)
+
+
+def table_2(results: Results, rivals: Rivals | None = None) -> str:
     """Return Table 2: TAME and the two forms of HCL on five streams."""
+    rivals = rivals or Rivals()
     rows = []
     for title, (method, published) in TABLE_2.items():
-        groups = [next(iter(found(results, data, method)), None) for data in TABLE_2_SETS]
+        groups = [
+            next(iter(found(results, data, method)), rivals.get(_GRID_2, data, method))
+            for data in TABLE_2_SETS
+        ]
         rows.append([f"{title}, paper", *(f"{value:.2f}" for value in published)])
         rows.append([f"{title}, ours within segment", *_shares(groups, measures.within)])
         rows.append([f"{title}, ours strict", *_shares(groups, measures.strict)])
         rows.append([f"{title}, labels and n", *(_form(group) for group in groups)])
     header = ["method", *(SETS[data] for data in TABLE_2_SETS)]
-    return section("Table 2: accuracy (%) against HCL", table(header, rows))
+    about = f"HCL is of the grid `{_GRID_2}`: {read_plan(_GRID_2).about}"
+    noted = about if _GRID_2 in rivals.grids else ""
+    return section("Table 2: accuracy (%) against HCL", noted, table(header, rows))
 
 
 def _shares(groups: list[Group | None], measure: Measure) -> list[str]:

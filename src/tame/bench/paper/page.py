@@ -9,6 +9,7 @@ from tame.bench.paper.inventory import inventory
 from tame.bench.paper.layout import section
 from tame.bench.paper.losses import returns_plate, smoothing_plate, supplement_plate, switch_plate
 from tame.bench.paper.results import Results, read_results
+from tame.bench.paper.rivals import Rivals, read_rivals
 from tame.bench.paper.studies import (
     gap_tables,
     hyper_table,
@@ -28,30 +29,31 @@ _DRAWN_BY = (
     supplement_plate,
 )
 _ABOUT = (
-    "Made by `tame paper` from the files `NAME-seedN.json` of one folder: `read from` names them. "
+    "Made by `tame paper` from the files `NAME-seedN.json` of one folder (`read from` names them), "
+    "and from the cells of grids kept by `tame bench --results`. "
     "Every number of ours is a mean over n runs that differ in their seed alone, ± the half width "
     "of its 95 % interval (Student's t; none for a single run). A dash means that there is no such "
     "result. What is called the paper's was published in it."
 )
 
 
-def write_paper(results: Path, out: Path) -> Path:
-    """Write `results.md` and its figures from a folder of results; return the page's path."""
-    found = read_results(results)
+def write_paper(results: Path, out: Path, grids: Path | None = None) -> Path:
+    """Write `results.md` and its figures from folders of results; return the page's path."""
+    found, rivals = read_results(results), read_rivals(grids)
     plates = [build(found) for build in _DRAWN_BY]
     for plate in plates:
         if isinstance(plate, Plate):
             save(plate, out / FIGURES)
     page = out / "results.md"
-    write_text(page, _page(found, plates))
+    write_text(page, _page(found, rivals, plates))
     return page
 
 
-def _page(results: Results, plates: list[Plate | Absent]) -> str:
+def _page(results: Results, rivals: Rivals, plates: list[Plate | Absent]) -> str:
     parts = [
         section("The paper's tables and figures, made anew", _ABOUT, level=1),
-        table_1(results),
-        table_2(results),
+        table_1(results, rivals),
+        table_2(results, rivals),
         table_3(results),
         hyper_table(),
         gap_tables(results),

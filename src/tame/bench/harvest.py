@@ -1,0 +1,88 @@
+"""What is kept of a grid once its checkpoints are gone: one small file a cell."""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tame.bench.grid import Cell, Grid
+from tame.bench.store import RunFolder, read_json, write_text
+from tame.config import dump
+from tame.errors import RunError
+
+DIGITS = 6
+_ODD = re.compile(r"[^\w.+-]+")  # in the name of a file
+_LEFT_OUT = ("shifts", "segments", "expert_table", "pruning_attempts")
+_NEEDED = ("grid", "row", "stream_name", "seed", "key", "accuracy", "told", "parameters", "bytes")
+
+
+def harvest(grid: Grid, cells: Iterable[Cell], root: Path, out: Path) -> list[Path]:
+    """Write the results of finished cells to OUT/GRID/STREAM.ROW-seedN.json; return where."""
+    return [
+        _keep(grid, cell, RunFolder(cell.folder(root)), _place(grid, cell, out)) for cell in cells
+    ]
+
+
+def read_harvest(folder: Path) -> list[dict[str, Any]]:
+    """Return every kept cell below a folder; refuse two configurations under one name."""
+    found = [_read(path) for path in sorted(folder.glob("*/*-seed*.json"))]
+    known: dict[tuple[str, ...], str] = {}
+    for cell in found:
+        name = (cell["grid"], cell["stream_name"], cell["row"])
+        settings = json.dumps({**cell["settings"], "seed": None}, sort_keys=True)
+        if known.setdefault(name, settings) != settings:
+            raise RunError(f"{folder} holds cells of {' / '.join(name)} with different settings")
+    return found
+
+
+def replant(grid: Grid, root: Path, kept: Path) -> int:
+    """Give cells that were kept, with these very settings, their result back; return how many."""
+    count = 0
+    for cell in grid.cells:
+        run, path = RunFolder(cell.folder(root)), _place(grid, cell, kept)
+        if path.exists() and not run.result.exists() and _read(path)["key"] == cell.key:
+            write_text(run.config, cell.experiment.to_toml())
+            write_text(run.result, path.read_text(encoding="utf-8"))
+            count += 1
+    return count
+
+
+def _place(grid: Grid, cell: Cell, kept: Path) -> Path:
+    return kept / grid.name / f"{cell.stream}.{_ODD.sub('_', cell.row)}-seed{cell.seed}.json"
+
+
+def _keep(grid: Grid, cell: Cell, run: RunFolder, path: Path) -> Path:
+    result = run.read_result()
+    if result.get("key") == cell.key:  # it was kept before, and given back
+        write_text(path, json.dumps(result) + "\n")
+        return path
+    kept: dict[str, Any] = {
+        "grid": grid.name,
+        "row": cell.row,
+        "stream_name": cell.stream,
+        "key": cell.key,
+        **{name: value for name, value in result.items() if name not in _LEFT_OUT},
+        "alarms": len(result["shifts"]),
+        "device": cell.experiment.device,
+        "net": cell.experiment.net,
+        "settings": dump(cell.experiment.settings),
+    }
+    write_text(path, json.dumps(_rounded(kept)) + "\n")
+    return path
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, DIGITS)
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found = read_json(path)
+    for key in _NEEDED:
+        if key not in found:
+            raise RunError(f"{path} is no kept cell of a grid: it has no '{key}'")
+    return found
