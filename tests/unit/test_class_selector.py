@@ -9,6 +9,7 @@ from tame import load
 from tame.checks.failure import difference
 from tame.core.class_router import ClassRouter, KnowsLabels, LinearRouter, linear_rule
 from tame.core.class_selector import ClassSelector
+from tame.core.distinct import Distinct
 from tame.core.joint import Joint
 from tame.core.routed import HardRouting
 from tame.engine.fitting import Recipe
@@ -134,3 +135,37 @@ def test_a_single_expert_needs_no_network():
     assert learner.consolidate().selector_trained
     assert learner._selector.parameters() == (0, 0, 0)
     assert not learner.consolidate().selector_trained
+
+
+def test_a_sample_shown_again_is_kept_once_and_every_one_is_as_likely():
+    entries = torch.arange(200).view(200, 1)
+    slots, times = torch.zeros(200, dtype=torch.int64), torch.zeros(200)
+    for seed in range(300):
+        kept = Distinct(20, seed)
+        for begin in (0, 100, 0, 0, 100, 0):
+            kept.add(entries[begin : begin + 100], slots[begin : begin + 100], 0)
+        assert len(kept) == 20
+        assert kept.seen == 600
+        times[kept.columns()[0].flatten()] += 1
+    assert abs(float(times[:100].mean()) - 30) < 2.5  # 100 shown four times
+    assert times.max() < 60
+
+
+def test_the_same_sample_of_another_expert_is_another():
+    kept = Distinct(20, 0)
+    x, slots = torch.rand(4, 3), torch.zeros(4, dtype=torch.int64)
+    for expert in (0, 1, 0, 1):
+        kept.add(x, slots, expert)
+    assert len(kept) == 8
+    kept.add(x, slots + 1, 0)
+    assert len(kept) == 12
+
+
+def test_a_distinct_memory_goes_on_as_if_never_saved():
+    one, other = Distinct(10, 3), Distinct(10, 3)
+    x, slots = torch.rand(60, 3), torch.zeros(60, dtype=torch.int64)
+    one.add(x[:30], slots[:30], 0)
+    other.load_state_dict(one.state_dict())
+    for memory in (one, other):
+        memory.add(x[20:], slots[20:], 0)
+    assert difference(one.state_dict(), other.state_dict()) is None

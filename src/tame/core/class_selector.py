@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from tame.core.augment import Affine
 from tame.core.class_router import ClassRouter, LinearRouter, linear_rule
+from tame.core.distinct import Distinct
 from tame.core.inputs import InputStep
 from tame.core.means import nearest_means
 from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero
-from tame.core.reservoir import Reservoir
 from tame.core.routers import OneExpert
 from tame.core.thinning import count_kept, falling, open_masks, room_for, thinned, tighten
 from tame.engine.fitting import Job, Recipe, Samples, apply_masks, fit
@@ -29,11 +29,11 @@ BEGIN, END = 0.1, 0.6  # the part of its training in which the network is pruned
 class ClassSelector:
     """Tries a linear rule first; where that is not enough, a network that tells classes apart.
 
-    `memory` samples of the whole stream are kept, with expert and label. The rule takes experts
-    for normal distributions that differ in their means alone. It is made from nine tenths of the
-    samples; where it sends at least `enough` of the last tenth to the right expert it is made
-    again from all of them, `sparsity` of its weights zeroed, and used. Otherwise `net` learns every
-    pair of expert and label, pruned to `nonzero` parameters (0: none) while it is trained.
+    `memory` different samples of the whole stream are kept, with expert and label. The rule takes
+    experts for normal distributions that differ in their means alone. It is made from nine tenths
+    of the samples; where it sends at least `enough` of the last tenth to the right expert it is
+    made again from all of them, `sparsity` of its weights zeroed, and used. Otherwise `net` learns
+    every pair of expert and label, pruned to `nonzero` parameters (0: not) while it is trained.
     """
 
     net: Any = "convnet"
@@ -47,7 +47,7 @@ class ClassSelector:
         )
     )
     _seed: int = field(init=False, default=0, repr=False)
-    _reservoir: Reservoir = field(init=False, repr=False, compare=False)
+    _reservoir: Distinct = field(init=False, repr=False, compare=False)
     _net: nn.Module | None = field(init=False, default=None, repr=False)
     _linear: bool = field(init=False, default=False, repr=False)
     _shape: tuple[int, ...] = field(init=False, default=(), repr=False)
@@ -59,7 +59,7 @@ class ClassSelector:
             raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
         if self.nonzero < 0:
             raise ValueError(f"nonzero is 0 (no pruning) or more, not {self.nonzero}")
-        self._reservoir = Reservoir(self.memory, 0)
+        self._reservoir = Distinct(self.memory, 0)
 
     def fresh(self, seed: int) -> Self:
         copied = replace(self)
@@ -69,7 +69,7 @@ class ClassSelector:
     def reseed(self, seed: int) -> None:
         """Start over with an empty memory."""
         self._seed = seed
-        self._reservoir = Reservoir(self.memory, derive(seed, "selector memory"))
+        self._reservoir = Distinct(self.memory, derive(seed, "selector memory"))
 
     def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None:
         self._reservoir.add(raw, slots, expert)

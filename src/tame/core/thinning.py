@@ -47,7 +47,7 @@ def thinned(net: nn.Module, masks: Mapping[str, Tensor], keep: int) -> dict[str,
     No layer dies: each keeps a tenth of an equal share, whatever the others weigh.
 
     >>> net = nn.Sequential(nn.Linear(2, 2, bias=False))
-    >>> _ = net[0].weight.copy_(torch.tensor([[0.1, 2.0], [-3.0, 0.2]]))
+    >>> _ = net[0].weight.data.copy_(torch.tensor([[0.1, 2.0], [-3.0, 0.2]]))
     >>> thinned(net, {}, 2)
     {'0.weight': tensor([[False,  True],
             [ True, False]])}
