@@ -1,7 +1,7 @@
 """What each part of a preset is worth, judged on training data held back in each segment.
 
     python benchmarks/ablation.py PRESET --data DIR [--seeds 3] [--device cpu] [--out FILE]
-        [--set KEY=VALUE ...] --try NAME:KEY=VALUE[,KEY=VALUE] [--try ...]
+        [--set KEY=VALUE ...] --try "NAME:KEY=VALUE[;KEY=VALUE]" [--try ...]
 
 Runs the preset as it is and with each set of changes, on the stream of a tenth less training data;
 that tenth, not the test set, is what it is judged on. So anything may be chosen by these figures.
@@ -66,7 +66,7 @@ def compare(asked: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
     variants = {"as it is": ""} | dict(text.split(":", 1) for text in asked.tries)
     rows: dict[str, list[dict[str, Any]]] = {}
     for name, change in variants.items():
-        changes = [*fixed, *(assignment(one) for one in change.split(",") if one)]
+        changes = [*fixed, *(assignment(one) for one in change.split(";") if one)]
         seeds = range(asked.seeds)
         rows[name] = [measured(held_back(asked.preset, [*changes, {"seed": s}])) for s in seeds]
         means = {key: statistics.fmean(row[key] for row in rows[name]) for key in FIGURES}

@@ -103,6 +103,13 @@ def test_trust_in_the_best_expert_alone_is_hard_routing():
     assert torch.equal(joint.predict(x), hard.predict(x))
 
 
+def test_trust_in_experts_alone_leaves_no_gaps():
+    """A label that neither knows is minus infinity for both, whatever their shares."""
+    learner = consolidated(BY_NETWORK, Joint(trust=1.0))
+    scores, _ = learner.log_probabilities(a(1, seed=7)[0].x)
+    assert not scores.isnan().any()
+
+
 def test_scores_are_log_probabilities():
     scores, labels = consolidated(BY_NETWORK).log_probabilities(a(1, seed=7)[0].x)
     assert scores.shape[1] == len(labels)

@@ -59,7 +59,7 @@ class Joint:
     ) -> Tensor:
         """Return the log-probability of each label by expert and selector together."""
         router = model.router
-        if said.pairs is None or not isinstance(router, KnowsLabels):
+        if said.pairs is None or self.trust == 1 or not isinstance(router, KnowsLabels):
             return own
         told = router.labels(said.pairs[asked[0]], asked[1], own.shape[1])
         return self.trust * own + (1 - self.trust) * torch.where(told.isnan(), own, told)
