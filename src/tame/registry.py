@@ -115,6 +115,10 @@ DATASETS = Registry(
         "cifar10": Entry("tame.streams.cifar:read_cifar10", "10 kinds of things, 32x32 colour"),
         "cifar100": Entry("tame.streams.cifar:read_cifar100", "100 kinds in 20 groups, 32x32"),
         "svhn": Entry("tame.streams.svhn:read_svhn", "house numbers, 32x32 colour"),
+        "held-back": Entry(
+            "tame.streams.held_back:read_held_back",
+            "held-back:NAME, a tenth of a set's training data in place of its test data",
+        ),
         "files": Entry(
             "tame.streams.files:read_files", "files:FOLDER, your own, of any size: npy, idx, CIFAR"
         ),
@@ -124,6 +128,7 @@ NETS = Registry(
     "net",
     {
         "lenet": Entry("tame.nets.lenet:LeNet", "two convolutions, three linear layers; 61.7K"),
+        "convnet": Entry("tame.nets.convnet:ConvNet", "3x3 convolutions, batch norm; 28.9K"),
         "mlp": Entry("tame.nets.mlp:MLP", "fully connected layers on flat inputs"),
         "vgg11": Entry("tame.nets.vgg:VGG11", "eight convolutions with batch norm; 9.2M"),
         "resnet18": Entry("tame.nets.resnet:ResNet18", "residual blocks, two kinds of stem; 11.2M"),
@@ -177,15 +182,28 @@ MATCHERS = Registry(
 )
 SELECTORS = Registry(
     "selector",
-    {"network": Entry("tame.core.selector:NetworkSelector", "a network trained on a reservoir")},
+    {
+        "network": Entry("tame.core.selector:NetworkSelector", "a network trained on a reservoir"),
+        "classes": Entry(
+            "tame.core.class_selector:ClassSelector", "a linear rule, or a network over classes"
+        ),
+    },
 )
 PRUNERS = Registry(
     "pruner",
-    {"magnitude": Entry("tame.core.prune:Magnitude", "zero the smallest weights, then retrain")},
+    {
+        "magnitude": Entry("tame.core.prune:Magnitude", "zero the smallest weights, then retrain"),
+        "gradual": Entry(
+            "tame.core.gradual:Gradual", "while the stream runs; the rest with distillation"
+        ),
+    },
 )
 DECISIONS = Registry(
     "decision",
-    {"hard": Entry("tame.core.routed:HardRouting", "one expert a sample, and its best label")},
+    {
+        "hard": Entry("tame.core.routed:HardRouting", "one expert a sample, and its best label"),
+        "joint": Entry("tame.core.joint:Joint", "the best pair of expert and label"),
+    },
 )
 AUGMENTS = Registry(
     "augment",

@@ -9,6 +9,7 @@ from worlds import a, b, changes, feed, lesson, small_settings
 
 from tame import TAME, Batch, Inputs, Training
 from tame.core.augment import Affine
+from tame.core.gradual import Gradual
 from tame.core.network import Blueprint, Network
 from tame.engine.fitting import Job, Recipe, Samples, fit
 
@@ -154,3 +155,24 @@ def test_augmented_images_learn():
         x = torch.rand(32, 1, 28, 28, generator=draws) * 0.2 + y.view(-1, 1, 1, 1) * 0.5
         seen.append(made.observe(Batch(x, y)))
     assert seen[-1].loss < 0.5 * seen[0].loss
+
+
+def test_masks_tightened_on_the_way_hold_in_a_recorded_step():
+    pruner = Gradual(nonzero=90, pace=10.0, every=5, memory=64)
+    stream = [*a(60), *b(60)]
+    found = []
+    for engine in ("eager", "captured"):
+        training = Training(engine=engine, precision="float32")
+        settings = small_settings(training=training, pruner=pruner)
+        made = TAME(net={"name": "mlp", "hidden": [16]}, seed=0, settings=settings, device=GPU)
+        found.append((made, changes(feed(made, stream))))
+    (eager, one), (captured, other) = found
+    assert one == other
+    for expert, twin in zip(eager._pool.experts, captured._pool.experts, strict=True):
+        kept = twin.network.masks
+        assert {n: int(m.sum()) for n, m in expert.network.masks.items()}.keys() == kept.keys()
+        assert sum(int(m.sum()) for m in kept.values()) == sum(
+            int(m.sum()) for m in expert.network.masks.values()
+        )
+        parameters = dict(twin.network.net.named_parameters())
+        assert all(not parameters[name][~mask].any() for name, mask in kept.items())

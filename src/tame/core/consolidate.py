@@ -68,7 +68,8 @@ def _prune(
         (raw, slots), _ = split_memory(expert, pruner.held_back)
         seed = derive(network.plan.seed, "prune", expert.id, network.steps)
         samples = Samples(raw, slots, step.prepare, live).to(network.plan.device)
-        jobs.append(Job(copy.deepcopy(network.net), samples, torch_generator(seed)))
+        net, masks = copy.deepcopy(network.net), dict(network.masks)
+        jobs.append(Job(net, samples, torch_generator(seed), masks))
     output = experts[0].network.plan.training.output
     names = "expert" if len(experts) == 1 else f"{len(experts)} experts"
     found = pruner.prune(

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tame.core.gradual import Thinner
 from tame.core.network import Blueprint, Network
 from tame.core.reservoir import Reservoir
 from tame.core.settings import Settings
@@ -41,6 +42,7 @@ class Expert:
         self.compact: Compact | None = None
         self.settled = -1  # the step at which its pruned form took its place
         self.draws = torch_generator(derive(plan.seed, "augment", number))
+        self._thinner = settings.pruner if isinstance(settings.pruner, Thinner) else None
         self._reading = Reading(math.nan)
         self._restarted = False
 
@@ -66,6 +68,7 @@ class Expert:
         if augment is not None:
             odds = torch.rand(augment.numbers, len(lesson), generator=self.draws)
         self.network.learn(lesson, odds)
+        self._thin()
         self.memory.add(lesson.raw, lesson.slots)
         seen = lesson.counts.copy()
         seen[: len(self.counts)] += self.counts
@@ -76,6 +79,15 @@ class Expert:
             self._restart()
         restarted, self._restarted = self._restarted, False
         return restarted
+
+    def _thin(self) -> None:
+        """Prune on while the data is there; who has been pruned for good keeps its mask."""
+        if self._thinner is None or self.settled >= 0:
+            return
+        network = self.network
+        masks = self._thinner.thin(network.net, network.masks, network.steps)
+        if masks is not None:
+            network.tighten(masks)
 
     def _restart(self) -> None:
         self.network.restart()
@@ -98,8 +110,8 @@ class Expert:
 
     @property
     def is_pruned(self) -> bool:
-        """Whether its live network is its pruned one."""
-        return bool(self.network.masks)
+        """Whether its live network is its pruned one; masks alone may be on their way there."""
+        return bool(self.network.masks) and self.settled >= 0
 
     @property
     def is_settled(self) -> bool:

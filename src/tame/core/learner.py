@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from tame.checkpoint import save_learner
 from tame.core.answering import Answering
 from tame.core.consolidate import settle
+from tame.core.defaults import AUTO, chosen_for
 from tame.core.division import Division
 from tame.core.errand import prune_experts
 from tame.core.expert import Expert
@@ -35,7 +37,8 @@ class TAME(Answering):
 
     It watches the loss of the active expert; when that deviates, it switches to an expert that
     knows the data or recruits a new one. `consolidate` trains the selector and prunes the experts;
-    `predict` routes each sample to its expert.
+    `predict` routes each sample to its expert. Without a `net` the first batch's shape and dtype
+    decide on it, and on all settings if none are given (`tame.core.defaults`).
 
     >>> from tame import TAME, Batch
     >>> learner = TAME(net="mlp", seed=0)
@@ -50,7 +53,7 @@ class TAME(Answering):
 
     def __init__(
         self,
-        net: str | Mapping[str, Any] | NetMaker = "lenet",
+        net: str | Mapping[str, Any] | NetMaker = AUTO,
         seed: int = 0,
         settings: Settings | None = None,
         device: str = "cpu",
@@ -59,7 +62,7 @@ class TAME(Answering):
         self.seed = seed
         self.settings = settings or Settings()
         self.device = torch.device(device)
-        self._make = resolve(net)
+        self._make = None if net == AUTO else resolve(net)
         self._step = 0
         self._begin(self.settings, seed, self.device)
 
@@ -82,6 +85,8 @@ class TAME(Answering):
     def _admit(self, batch: Batch) -> tuple[ExpertPool, Lesson]:
         """Check the batch and make room for its labels; what can fail comes before any change."""
         x, y = self._intake.check(batch)
+        if self._make is None:
+            self._choose(x)
         step = self._intake.begin(x)
         unknown = self._intake.labels.unknown(y)
         live = len(self._intake.labels) + len(unknown)
@@ -91,8 +96,17 @@ class TAME(Answering):
         self._intake.keep(x, step, unknown)
         return pool, Lesson(x, self._intake.labels.slots(y), live, step, self.device)
 
+    def _choose(self, x: Tensor) -> None:
+        """Take the net that suits such samples, and the settings too if nothing was said."""
+        self.net, settings = chosen_for(tuple(x.shape[1:]), x.dtype)
+        self._make = resolve(self.net)
+        if self.settings == Settings():
+            self.settings = settings
+            self._begin(settings, self.seed, self.device)
+
     def _found(self, shape: tuple[int, ...]) -> ExpertPool:
         settings = self.settings
+        assert self._make is not None  # noqa: S101 (chosen at the first batch)
         parts = (settings.training, self.seed, self.device, settings.inputs.augment)
         return ExpertPool(Blueprint(self._make, shape, *parts), settings)
 

@@ -123,6 +123,13 @@ class Network:
             apply_masks(self.net, self.masks)
         self.steps += 1
 
+    def tighten(self, masks: dict[str, Tensor]) -> None:
+        """Go on inside these masks, with all else as it was."""
+        self.masks = masks
+        apply_masks(self.net, masks)
+        if self.plan.bench is not None:
+            self.plan.bench.remask(self)
+
     def forget(self) -> None:
         """Drop what measuring kept for a step that will not be taken."""
         self._step.forget()

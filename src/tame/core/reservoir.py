@@ -42,12 +42,16 @@ class Reservoir:
     def __len__(self) -> int:
         return self._size
 
-    def add(self, first: Tensor, *others: Tensor | int) -> None:
-        """Offer a batch of entries; the reservoir keeps the share that chance gives it."""
+    def add(self, first: Tensor, *others: Tensor | int, keys: np.ndarray | None = None) -> None:
+        """Offer a batch of entries; the reservoir keeps the share that chance gives it.
+
+        Whoever has drawn `keys` for them already brings them.
+        """
         columns, count = (first, *others), first.shape[0]
         if len(self._keys) < self.capacity:
             self._take_room(columns)
-        keys = (self._awake().bit_generator.random_raw(count) >> TOP_BIT).view(np.int64)
+        if keys is None:
+            keys = (self._awake().bit_generator.random_raw(count) >> TOP_BIT).view(np.int64)
         self.seen += count
         free = min(self.capacity - self._size, count)
         if free:
@@ -68,6 +72,11 @@ class Reservoir:
     def keys(self) -> np.ndarray:
         """Return the kept entries' keys, largest first."""
         return -np.sort(-self._keys[: self._size], kind="stable")
+
+    @property
+    def least(self) -> int:
+        """The key an entry must exceed to be kept; -1 while there is room for any."""
+        return self._least
 
     def nbytes(self) -> int:
         """Return the bytes of the kept entries and their keys."""

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from tame.core.augment import Affine
 from tame.core.inputs import Inputs, InputStep
+from tame.core.means import nearest_means
 from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero, magnitude_masks
 from tame.core.reservoir import Reservoir
-from tame.core.routers import NearestMean, NetworkRouter, OneExpert
+from tame.core.routers import NetworkRouter, OneExpert
 from tame.core.strata import Strata
 from tame.engine.fitting import Job, Recipe, Samples, apply_masks, fit
 from tame.engine.randomness import derive, torch_generator
@@ -119,7 +120,9 @@ class NetworkSelector:
         if count == 1:
             return OneExpert(0, 1)
         late = set(owners) - set(self._known)
-        means = self._means(step, owners) if late or self._net is None else None
+        means = None
+        if late or self._net is None:
+            means = nearest_means(self._reservoir.columns(), step, owners)
         if self._net is None and means is not None:
             return means
         assert self._net is not None  # noqa: S101 (one of the two exists)
@@ -179,18 +182,6 @@ class NetworkSelector:
             say = _named(progress, "pruning the selector")
             fit([job._replace(masks=masks)], self.retraining, say)
         self._net = net.eval()
-
-    @torch.no_grad()
-    def _means(self, step: InputStep, owners: Sequence[int]) -> NearestMean:
-        raw, slots, expert = self._reservoir.columns()
-        flat = step(raw.to(step.mean.device)).flatten(1)
-        expert, slots = expert.to(flat.device), slots.to(flat.device)
-        pairs, group = torch.stack([expert, slots], 1).unique(dim=0, return_inverse=True)
-        sums = flat.new_zeros(len(pairs), flat.shape[1]).index_add_(0, group, flat)
-        means = sums / torch.bincount(group, minlength=len(pairs)).unsqueeze(1)
-        positions = {owner: position for position, owner in enumerate(owners)}
-        owner = torch.tensor([positions[i] for i in pairs[:, 0].tolist()], device=flat.device)
-        return NearestMean(means, owner, len(owners))
 
 
 def _named(progress: Progress, what: str) -> Progress:

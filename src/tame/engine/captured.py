@@ -188,6 +188,11 @@ class Bench:
         if self._tenant is tenant:
             self._move_out()
 
+    def remask(self, tenant: Tenant) -> None:
+        """Take over a network's masks as they are now, if it stands on the bench."""
+        for name, mask in self._masks.items() if self._tenant is tenant else ():
+            mask.copy_(tenant.masks.get(name, torch.ones_like(mask)))
+
     def _move_in(self, tenant: Tenant) -> None:
         self._move_out()
         form = tuple((name, tuple(t.shape)) for name, t in tenant.net.state_dict().items())
@@ -197,9 +202,8 @@ class Bench:
         for home, guest in _pairs(self._step, tenant):
             home.copy_(guest.read())
             guest.write(home)
-        for name, mask in self._masks.items():
-            mask.copy_(tenant.masks.get(name, torch.ones_like(mask)))
         self._tenant = tenant
+        self.remask(tenant)
 
     def _move_out(self) -> None:
         if self._tenant is not None and self._step is not None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from tame.config import part
 from tame.engine.eager import half, wants_half
@@ -20,8 +21,10 @@ from tame.types import Progress, silent
 
 Masks = Mapping[str, Tensor]
 Draw = tuple[float, Tensor, Tensor]
+Between = Callable[[Sequence["Job"], float], None]
 MANY = 32
 FEW = 4
+OFTEN = 5  # rounds of batches
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,22 @@ def apply_masks(net: nn.Module, masks: Masks) -> None:
         parameters[name].mul_(mask)
 
 
+class Teacher(NamedTuple):
+    """A network whose answers are learned beside the labels: what share of the loss, how soft."""
+
+    net: nn.Module
+    share: float
+    temperature: float
+
+    def mixed(self, losses: Tensor, live: Tensor, x: Tensor) -> Tensor:
+        """Return each sample's loss with its share of the divergence from the teacher's answer."""
+        with torch.no_grad():
+            soft = (self.net(x)[:, : live.shape[1]] / self.temperature).log_softmax(1)
+        own = (live / self.temperature).log_softmax(1)
+        away = F.kl_div(own, soft, reduction="none", log_target=True).sum(1)
+        return (1 - self.share) * losses + self.share * self.temperature**2 * away
+
+
 class Job(NamedTuple):
     """A network to train on samples, inside its masks if it has any, and its own generator."""
 
@@ -111,10 +130,16 @@ class Job(NamedTuple):
     samples: Samples
     generator: torch.Generator
     masks: Masks = MappingProxyType({})
+    teacher: Teacher | None = None
 
 
-def fit(jobs: Sequence[Job], recipe: Recipe, progress: Progress = silent) -> None:
+def fit(
+    jobs: Sequence[Job], recipe: Recipe, progress: Progress = silent, between: Between | None = None
+) -> None:
     """Train networks, each on its own samples; what one learns does not depend on the others.
+
+    `between` is called now and then with some of the jobs and the share of their training that is
+    done; it may change masks in place.
 
     A last batch of one sample is left out of its epoch: batch norm cannot train on it. On a GPU
     the networks train side by side, their steps recorded as branches of one CUDA graph.
@@ -125,17 +150,19 @@ def fit(jobs: Sequence[Job], recipe: Recipe, progress: Progress = silent) -> Non
     else:
         groups = [[job] for job in jobs]
     for number, group in enumerate(groups):
-        _fit(group, recipe, _shifted(progress, number, len(groups)))
+        _fit(group, recipe, _shifted(progress, number, len(groups)), between)
 
 
-def _fit(jobs: Sequence[Job], recipe: Recipe, progress: Progress) -> None:
+def _fit(jobs: Sequence[Job], recipe: Recipe, progress: Progress, between: Between | None) -> None:
     device = jobs[0].samples.x.device
     with PrivateDraws(int(jobs[0].generator.initial_seed()), device):
         steps = [_Step(job, recipe) for job in jobs]
         together = _Branches(steps) if device.type == "cuda" else None
         for epoch in range(recipe.epochs):
-            rounds = zip_longest(*(step.draw(epoch) for step in steps))
-            for lessons in rounds:
+            rounds = list(zip_longest(*(step.draw(epoch) for step in steps)))
+            for number, lessons in enumerate(rounds):
+                if between is not None and number % OFTEN == 0:
+                    between(jobs, (epoch + number / len(rounds)) / recipe.epochs)
                 if together is not None:
                     together(lessons)
                 else:
@@ -189,6 +216,8 @@ class _Step:
             outputs = self.job.net(x)
         live = outputs[:, : samples.live].to(x.dtype)
         losses = sample_losses(live, samples.y[chosen], recipe.output)
+        if self.job.teacher is not None:
+            losses = self.job.teacher.mixed(losses, live, x)
         self.optimiser.zero_grad(set_to_none=True)
         losses.mean().backward()
         self.optimiser.step()

@@ -1,0 +1,135 @@
+"""Routers that know labels too: scores of (expert, label) pairs, and a linear rule for experts."""
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from tame.core.routers import NearestMean
+
+ABSENT = -1
+
+
+@runtime_checkable
+class KnowsLabels(Protocol):
+    """A router that also has an opinion on the label, given the expert."""
+
+    def opinions(self, raw: Tensor, ready: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the score of each expert, and log-probabilities of pairs for `labels`."""
+        ...
+
+    def labels(self, pairs: Tensor, chosen: Tensor, count: int) -> Tensor:
+        """Return (samples, `count`) log-probabilities of the labels, given the chosen experts.
+
+        NaN marks labels it knows nothing about.
+        """
+        ...
+
+
+class ClassRouter(nn.Module):
+    """A network scores pairs of expert and label; an expert's score is the sum over its labels.
+
+    Output `j` stands for the expert at position `owner[j]` and the label of slot `slot[j]`.
+    Experts that came after the network was trained are told by nearest mean.
+    """
+
+    owner: Tensor
+    slot: Tensor
+
+    def __init__(
+        self,
+        net: nn.Module,
+        pairs: tuple[Tensor, Tensor],
+        count: int,
+        late: NearestMean | None,
+        step: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.net = net
+        self.step = step
+        self.count = count
+        self.late = late
+        self.register_buffer("owner", pairs[0])
+        self.register_buffer("slot", pairs[1])
+
+    def forward(self, raw: Tensor, ready: Tensor) -> Tensor:
+        return self.opinions(raw, ready)[0]
+
+    def opinions(self, raw: Tensor, ready: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the score of each expert, and log-probabilities of pairs for `labels`."""
+        pairs = self.net(ready if self.step is None else self.step(raw)).log_softmax(1)
+        scores = pairs.new_zeros(len(pairs), self.count).index_add(1, self.owner, pairs.exp()).log()
+        if self.late is not None:
+            near = self.late(raw, ready).argmax(1)
+            newcomer = ~torch.isin(near, self.owner)
+            scores[newcomer] = float("-inf")
+            scores[newcomer, near[newcomer]] = 0.0
+        return scores, pairs
+
+    def labels(self, pairs: Tensor, chosen: Tensor, count: int) -> Tensor:
+        """Return log-probabilities of the labels given the chosen experts, NaN where unknown."""
+        width = max(count, int(self.slot.max()) + 1)
+        place = self.slot.new_full((self.count, width), ABSENT)
+        place[self.owner, self.slot] = torch.arange(len(self.slot), device=place.device)
+        found = place[chosen, :count]
+        known = found != ABSENT
+        picked = pairs.gather(1, found.clamp(min=0)).masked_fill(~known, float("-inf"))
+        return picked.log_softmax(1).masked_fill(~known, float("nan"))
+
+
+class LinearRouter(nn.Module):
+    """One linear score an expert: normal distributions of one covariance, known by their means.
+
+    Experts that came later are told by nearest mean.
+    """
+
+    known: Tensor
+
+    def __init__(
+        self, linear: nn.Linear, known: Tensor, count: int, late: NearestMean | None
+    ) -> None:
+        super().__init__()
+        self.linear = linear
+        self.count = count
+        self.late = late
+        self.register_buffer("known", known)
+
+    def forward(self, raw: Tensor, ready: Tensor) -> Tensor:
+        scores = ready.new_full((len(ready), self.count), float("-inf"))
+        scores[:, self.known] = self.linear(ready.flatten(1)).log_softmax(1)
+        if self.late is not None:
+            near = self.late(raw, ready).argmax(1)
+            newcomer = ~torch.isin(near, self.known)
+            scores[newcomer] = float("-inf")
+            scores[newcomer, near[newcomer]] = 0.0
+        return scores
+
+
+@torch.no_grad()
+def linear_rule(flat: Tensor, target: Tensor, count: int, sparsity: float) -> nn.Linear:
+    """Return the rule of normal distributions with these samples' means and one diagonal spread.
+
+    What all have in common decides nothing and is left out; of the rest, the `sparsity` that moves
+    the scores least is zeroed.
+
+    >>> rule = linear_rule(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), torch.tensor([0, 1]), 2, 0.0)
+    >>> rule(torch.tensor([[0.1, 5.0], [1.9, 5.0]])).argmax(1)
+    tensor([0, 1])
+    """
+    flat = flat.double()
+    sizes = torch.bincount(target, minlength=count).clamp(min=1).unsqueeze(1)
+    means = flat.new_zeros(count, flat.shape[1]).index_add_(0, target, flat) / sizes
+    spread = (flat - means[target]).square().mean(0)
+    spread = spread + 0.1 * spread.mean() + torch.finfo(torch.float32).eps
+    middle = means.mean(0)
+    away = means - middle
+    weights = away / spread
+    if sparsity > 0:
+        moved = (weights * spread.sqrt()).abs().flatten()
+        least = moved.argsort(stable=True)[: int(sparsity * len(moved))]
+        weights.view(-1)[least] = 0.0
+    offset = -0.5 * (weights * (away + 2 * middle)).sum(1)
+    rule = nn.Linear(flat.shape[1], count, device=flat.device)
+    rule.weight.copy_(weights)
+    rule.bias.copy_(offset)
+    return rule

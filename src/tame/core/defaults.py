@@ -1,0 +1,55 @@
+"""What a learner is made of where nothing is said: by the first batch's shape and dtype alone."""
+
+from typing import Any
+
+import torch
+
+from tame.core.augment import Affine
+from tame.core.class_selector import ClassSelector
+from tame.core.gradual import Gradual
+from tame.core.inputs import GREY_DIMENSIONS, IMAGE_DIMENSIONS, Inputs
+from tame.core.joint import Joint
+from tame.core.settings import Settings, Training
+from tame.engine.fitting import Recipe
+
+AUTO = "auto"
+SMALLEST = 14
+
+
+def chosen_for(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, Settings]:
+    """Return the net and the settings for samples of this shape and dtype.
+
+    Grey images in bytes get the small learner; other images LeNet and the plain settings, all else
+    a perceptron and the plain settings.
+
+    >>> chosen_for((1, 28, 28), torch.uint8)[0]
+    {'name': 'mlp', 'hidden': [64]}
+    >>> chosen_for((5,), torch.float32)[0]
+    'mlp'
+    """
+    grey = len(shape) == GREY_DIMENSIONS or (len(shape) == IMAGE_DIMENSIONS and shape[0] == 1)
+    image = len(shape) == IMAGE_DIMENSIONS or (grey and dtype == torch.uint8)
+    large = min(shape[-GREY_DIMENSIONS:], default=0) >= SMALLEST
+    if grey and large and dtype == torch.uint8:
+        return {"name": "mlp", "hidden": [64]}, small()
+    return "lenet" if image and large else "mlp", Settings()
+
+
+def small() -> Settings:
+    """Return the settings of the small learner (the presets `split-mnist`, `permuted-mnist`)."""
+    return Settings(
+        inputs=Inputs(mean=(0.1307,), std=(0.3081,)),
+        training=Training(rate=0.1, milestones=(235, 705, 1645, 3525, 7285), decay=0.7071),
+        selector=ClassSelector(
+            net={"name": "convnet", "widths": [16, 24, 32, 48], "halved": [0, 1, 3]},
+            training=Recipe(
+                epochs=100,
+                rate=0.1,
+                nesterov=True,
+                weight_decay=5e-4,
+                augment=Affine(rotation=15.0, scale=0.15, shear=0.2, shift=0.1),
+            ),
+        ),
+        pruner=Gradual(nonzero=1950, memory=250, tolerance=1.0),
+        decision=Joint(),
+    )

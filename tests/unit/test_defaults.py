@@ -1,0 +1,70 @@
+"""Where nothing is said the first batch decides: by its shape and dtype, and nothing else."""
+
+import pytest
+import torch
+
+from tame import TAME, Batch, Settings, load
+from tame.bench.experiment import resolve
+from tame.checks.failure import difference
+from tame.core.defaults import AUTO, chosen_for, small
+
+SMALL = {"name": "mlp", "hidden": [64]}
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "net", "settings"),
+    [
+        ((1, 28, 28), torch.uint8, SMALL, small()),
+        ((28, 28), torch.uint8, SMALL, small()),
+        ((28, 28), torch.float32, "mlp", Settings()),
+        ((1, 28, 28), torch.float32, "lenet", Settings()),
+        ((3, 32, 32), torch.uint8, "lenet", Settings()),
+        ((1, 8, 8), torch.uint8, "mlp", Settings()),
+        ((5,), torch.float32, "mlp", Settings()),
+    ],
+)
+def test_the_rule(shape, dtype, net, settings):
+    assert chosen_for(shape, dtype) == (net, settings)
+
+
+def test_the_preset_pins_the_same_choice():
+    preset = resolve("split-mnist")
+    net, settings = chosen_for((1, 28, 28), torch.uint8)
+    assert (preset.net, preset.settings) == (net, settings)
+
+
+def digits(seed: int = 0, batches: int = 4):
+    draws = torch.Generator().manual_seed(seed)
+    for _ in range(batches):
+        x = torch.randint(0, 256, (16, 1, 28, 28), generator=draws, dtype=torch.uint8)
+        yield Batch(x, torch.randint(0, 3, (16,), generator=draws))
+
+
+def test_a_learner_of_nothing_takes_what_comes(tmp_path):
+    learner = TAME(seed=1)
+    assert learner.net == AUTO
+    assert learner.predict(torch.zeros(2, 5)).tolist() == [-1, -1]
+    learner.save(tmp_path / "empty.tame")
+    again = load(tmp_path / "empty.tame")
+    for one in (learner, again):
+        for batch in digits():
+            one.observe(batch)
+        assert one.net == SMALL
+        assert one.settings == small()
+    assert difference(learner.state_dict(), again.state_dict()) is None
+    learner.save(tmp_path / "full.tame")
+    assert load(tmp_path / "full.tame").settings == small()
+
+
+def test_settings_that_are_given_stand():
+    learner = TAME(settings=Settings(slots=3))
+    learner.observe(next(digits()))
+    assert learner.settings == Settings(slots=3)
+    assert learner.net == SMALL
+
+
+def test_a_net_that_is_given_stands():
+    learner = TAME(net="lenet")
+    learner.observe(next(digits()))
+    assert learner.net == "lenet"
+    assert learner.settings == Settings()
