@@ -7,7 +7,8 @@ from torch import Tensor
 from tame.engine.randomness import numpy_generator, numpy_state, restore_numpy
 from tame.types import State
 
-TOP_BIT = np.uint64(1)  # keys are 63 bits wide: no sign
+KEY_RANGE = 2**63
+TOP_BIT = np.uint64(1)  # of 64 random bits: keys have no sign
 FEW = 8
 Columns = tuple[Tensor | int, ...]
 
