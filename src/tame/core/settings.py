@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tame.config import part
+from tame.core.conduct import Immediate
 from tame.core.detectors.deviation import Deviation
 from tame.core.inputs import Inputs
 from tame.core.matcher import FirstMatch
@@ -12,7 +13,7 @@ from tame.core.prune import Magnitude
 from tame.core.routed import HardRouting
 from tame.core.selector import NetworkSelector
 from tame.engine.losses import Output
-from tame.registry import DECISIONS, DETECTORS, MATCHERS, PRUNERS, SELECTORS, WORKERS
+from tame.registry import CONDUCTS, DECISIONS, DETECTORS, MATCHERS, PRUNERS, SELECTORS, WORKERS
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Settings:
     training: Training = field(default_factory=Training)
     detector: Any = part(DETECTORS, Deviation)
     matcher: Any = part(MATCHERS, FirstMatch)
+    conduct: Any = part(CONDUCTS, Immediate)
     selector: Any = part(SELECTORS, NetworkSelector)
     pruner: Any = part(PRUNERS, Magnitude)
     decision: Any = part(DECISIONS, HardRouting)

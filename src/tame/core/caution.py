@@ -1,0 +1,199 @@
+"""The careful conduct at work: suspicion, switch, probation, and the way back from each."""
+
+from typing import NamedTuple
+
+from tame.core.conduct import Careful
+from tame.core.doubt import Doubt
+from tame.core.expert import Expert
+from tame.core.ledger import Ledger
+from tame.core.probation import Probation
+from tame.core.scene import Scene
+from tame.core.selector import Selector
+from tame.core.waiting import NOBODY, Waiting, put_aside
+from tame.engine.lesson import Lesson
+from tame.types import Change, Observation, Reading, State, Verdict
+
+
+class Turn(NamedTuple):
+    """What became of a batch: who learned it (-1: nobody yet), and what was decided."""
+
+    expert: int
+    restarted: bool = False
+    change: Change = Change.NONE
+    since: int | None = None
+
+
+class Caution:
+    """Calm, in doubt, or with a newcomer on probation; see `Careful`."""
+
+    def __init__(self, settings: Careful) -> None:
+        self.settings = settings
+        self._ledger = Ledger(settings)
+        self._doubt: Doubt | None = None
+        self._probation: Probation | None = None
+
+    def meet(self, scene: Scene, lesson: Lesson) -> Observation:
+        """Judge a batch, and let an expert learn from it unless that has to wait."""
+        expert = scene.pool.active
+        reading = expert.measure(lesson)
+        verdict = self._doubt.verdict if self._doubt else expert.detector.update(reading)
+        batch = put_aside(scene.step, lesson, reading)
+        if self._probation is not None:
+            turn = self._try(scene, self._probation, (batch, lesson, reading), verdict)
+        elif verdict.shift:
+            turn = self._consider(scene, batch, lesson, verdict)
+        else:
+            turn = Turn(expert.id, self._ledger.learn(expert, batch, lesson, reading))
+        if self._probation is None:
+            self._ledger.release(scene)
+        told = (scene.step, reading.loss, verdict.statistic, verdict.threshold)
+        return Observation(*told, turn.expert, turn.change, turn.since, turn.restarted)
+
+    def close(self, scene: Scene) -> None:
+        """End doubt and probation: what is held is dropped, a newcomer stays if it has learned."""
+        self._doubt = None
+        scene.pool.active.network.forget()
+        probation, self._probation = self._probation, None
+        if probation is not None and not self._has_learned(scene.pool.active):
+            self._withdraw(scene, probation, next(iter(probation.streaks)), last=0)
+        self._ledger.close(scene)
+
+    def preview(self, selector: Selector) -> Selector:
+        return self._ledger.preview(selector)
+
+    def weigh(self) -> tuple[int, int, int]:
+        waiting, samples, state = self._ledger.weigh()
+        held = self._doubt.held if self._doubt else []
+        waiting += sum(batch.nbytes for batch in held)
+        return waiting, samples + sum(len(batch.slots) for batch in held), state
+
+    def state_dict(self) -> State:
+        return {
+            "ledger": self._ledger.state_dict(),
+            "doubt": self._doubt and self._doubt.state_dict(),
+            "probation": self._probation and self._probation.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._ledger.load_state_dict(state["ledger"])
+        self._doubt = state["doubt"] and Doubt.restore(state["doubt"])
+        self._probation = state["probation"] and Probation.restore(state["probation"])
+
+    def _consider(self, scene: Scene, batch: Waiting, lesson: Lesson, verdict: Verdict) -> Turn:
+        """Ask who knows what is held; while that is not clear, hold this batch too."""
+        active = scene.pool.active
+        doubt = self._doubt = self._doubt or Doubt(active.id, verdict)
+        usual = self._ledger.mark(active)
+        doubt.hold(scene, batch, lesson, usual)
+        known, own = doubt.best(), doubt.fit(active.id)
+        if known is not None and not (own.claims and own.loss <= doubt.fit(known).loss):
+            return self._switch(scene, doubt, known)
+        if not own.learned or own.claims or doubt.newest(active.id).claims:
+            return self._stay(scene, doubt)
+        if doubt.is_refused() or len(doubt.held) >= self.settings.patience:
+            return self._recruit(scene, doubt)
+        active.network.forget()
+        return Turn(NOBODY, change=Change.SUSPECTED, since=doubt.noticed)
+
+    def _stay(self, scene: Scene, doubt: Doubt) -> Turn:
+        """Go on with the active expert, which knows the newest batch, or nothing at all yet.
+
+        Of the others held it learns those it knows.
+        """
+        self._doubt, active = None, scene.pool.active
+        usual, restarted = self._ledger.mark(active), False
+        for batch, reading in zip(doubt.held, doubt.readings[active.id], strict=True):
+            knows = usual is None or not usual.learned or usual.fit(reading).claims
+            if knows or batch is doubt.held[-1]:
+                restarted |= self._ledger.teach(scene, batch)
+        return Turn(active.id, restarted)
+
+    def _switch(self, scene: Scene, doubt: Doubt, number: int) -> Turn:
+        """Make a known expert the active one, from where the change began."""
+        old = scene.pool.active.id
+        since = self._ledger.leave(scene, doubt.noticed)
+        expert = scene.pool.switch(scene.pool.open(number))
+        self._ledger.begin(expert, old, since)
+        return self._hand_over(scene, doubt)._replace(change=Change.SWITCHED, since=since)
+
+    def _recruit(self, scene: Scene, doubt: Doubt) -> Turn:
+        """Let a newcomer learn what is held, on probation, unless there is no room for one."""
+        old, most = scene.pool.active, self.settings.most_experts
+        if 0 < most <= len(scene.pool.ids):
+            closest = doubt.closest()
+            own = closest == old.id
+            return self._stay(scene, doubt) if own else self._switch(scene, doubt, closest)
+        since = self._ledger.leave(scene, doubt.noticed)
+        if since < doubt.noticed and _knows(scene, old, doubt.held[-1]):
+            return self._stay(scene, doubt)  # it had lost its way, and is back where it was
+        newcomer = scene.pool.recruit()
+        self._ledger.begin(newcomer, old.id, since)
+        self._probation = Probation([old.id, *doubt.likeliest(2)], since, doubt.noticed)
+        return self._hand_over(scene, doubt)._replace(change=Change.SUSPECTED, since=since)
+
+    def _hand_over(self, scene: Scene, doubt: Doubt) -> Turn:
+        self._doubt, restarted = None, False
+        for batch in doubt.held:
+            restarted |= self._ledger.teach(scene, batch)
+        return Turn(scene.pool.active.id, restarted)
+
+    def _try(
+        self,
+        scene: Scene,
+        probation: Probation,
+        met: tuple[Waiting, Lesson, Reading],
+        verdict: Verdict,
+    ) -> Turn:
+        """Let the newcomer learn, and see whether anyone else knows its data after all."""
+        newcomer, (batch, lesson, reading) = scene.pool.active, met
+        probation.watch(scene, lesson)
+        back = probation.claimant(self.settings.returns)
+        if verdict.shift and back is None and self._has_learned(newcomer):
+            return self._confirm_in_doubt(scene, probation, batch, lesson, verdict)
+        turn = Turn(newcomer.id, self._ledger.learn(newcomer, batch, lesson, reading))
+        if back is not None:
+            self._probation = None
+            return self._withdraw(scene, probation, back, self.settings.returns)
+        if self._is_sure(probation, newcomer):
+            self._probation = None
+            return turn._replace(change=Change.RECRUITED, since=probation.since)
+        return turn
+
+    def _is_sure(self, probation: Probation, newcomer: Expert) -> bool:
+        if probation.batches >= self.settings.horizon:
+            return True
+        old_enough = probation.batches >= self.settings.probation
+        return old_enough and not probation.is_contested and self._has_learned(newcomer)
+
+    def _has_learned(self, newcomer: Expert) -> bool:
+        mark = self._ledger.mark(newcomer)
+        return mark is not None and mark.learned
+
+    def _confirm_in_doubt(
+        self, scene: Scene, probation: Probation, batch: Waiting, lesson: Lesson, verdict: Verdict
+    ) -> Turn:
+        """Confirm a newcomer that is surprised itself, which only one that has learned can be."""
+        newcomer, self._probation = scene.pool.active, None
+        self._doubt = Doubt(newcomer.id, verdict)
+        self._doubt.hold(scene, batch, lesson, self._ledger.mark(newcomer))
+        newcomer.network.forget()
+        return Turn(NOBODY, change=Change.RECRUITED, since=probation.since)
+
+    def _withdraw(self, scene: Scene, probation: Probation, back: int, last: int) -> Turn:
+        """Dismiss the newcomer; the expert that knows its last batches learns those."""
+        pool, newcomer = scene.pool, scene.pool.active.id
+        old = next(iter(probation.streaks))
+        expert = pool.switch(pool.open(back))
+        pool.dismiss(newcomer)
+        taken = self._ledger.withdraw(newcomer, old, probation.noticed)
+        self._ledger.begin(expert)
+        kept, restarted = taken[len(taken) - last :], False
+        for batch in kept:
+            restarted |= self._ledger.teach(scene, batch._replace(rival=NOBODY))
+        since = kept[0].step if kept else None
+        return Turn(expert.id, restarted, Change.WITHDRAWN, since)
+
+
+def _knows(scene: Scene, expert: Expert, batch: Waiting) -> bool:
+    reading = expert.measure(scene.lesson(batch.raw, batch.slots), keep=False)
+    return expert.mark is not None and expert.mark.fit(reading).claims

@@ -1,0 +1,75 @@
+"""The active expert as it was some batches ago, so that what it learned since can be undone."""
+
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from tame.core.accounting import tensor_bytes
+from tame.core.expert import Expert
+from tame.core.mark import Level
+from tame.types import State
+
+
+class Snapshot(NamedTuple):
+    """An expert before it met the batch of a step, without its memory."""
+
+    step: int
+    expert: State
+    level: State
+
+
+class Ring:
+    """Snapshots of one expert, one every `spacing` batches and none older than needed.
+
+    Besides those of the last `horizon` batches one older is kept: the newest before them.
+    """
+
+    def __init__(self, spacing: int, horizon: int) -> None:
+        self._spacing = spacing
+        self._horizon = horizon
+        self._kept: list[Snapshot] = []
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def clear(self) -> None:
+        """Forget everything: another expert is active, or this one began anew."""
+        self._kept = []
+
+    def note(self, step: int, expert: Expert, level: Level) -> None:
+        """Take a snapshot before the batch of this step, if it is time for one."""
+        if self._kept and step - self._kept[-1].step < self._spacing:
+            return
+        self._kept.append(Snapshot(step, _cloned(expert.brief()), level.state_dict()))
+        while len(self._kept) > 1 and self._kept[1].step <= step - self._horizon:
+            self._kept.pop(0)
+
+    @property
+    def oldest(self) -> Snapshot | None:
+        """The oldest snapshot, if there is one."""
+        return self._kept[0] if self._kept else None
+
+    def before(self, step: int) -> Snapshot | None:
+        """Return the newest snapshot from before the batch of a step was learned, if any."""
+        found = [kept for kept in self._kept if kept.step <= step]
+        return found[-1] if found else None
+
+    def nbytes(self) -> int:
+        """Return the bytes of all snapshots."""
+        return sum(tensor_bytes(kept.expert) for kept in self._kept)
+
+    def state_dict(self) -> State:
+        return {"kept": [kept._asdict() for kept in self._kept]}
+
+    def load_state_dict(self, state: State) -> None:
+        self._kept = [Snapshot(k["step"], _cloned(k["expert"]), k["level"]) for k in state["kept"]]
+
+
+def _cloned(state: Any) -> Any:
+    if isinstance(state, Tensor):
+        return state.clone()
+    if isinstance(state, dict):
+        return {key: _cloned(value) for key, value in state.items()}
+    if isinstance(state, list):
+        return [_cloned(value) for value in state]
+    return state
