@@ -49,7 +49,8 @@ def test_a_run_leaves_everything_in_its_folder(finished):
 def test_the_return_is_recognised(finished):
     _, result = finished
     assert result["experts"] == 2
-    assert result["detection"] == {"delays": [0, 0], "false_alarms": 0, "missed": 0}
+    found = {"delays": [0, 0], "false_alarms": 0, "missed": 0}
+    assert result["detection"] == {**found, "commit_delays": [0, 0], "withdrawn": 0}
     assert [shift["change"] for shift in result["shifts"]] == ["recruited", "switched"]
     assert result["accuracy"]["strict"] > 0.85
     assert result["accuracy"]["strict"] <= result["accuracy"]["within_segment"]

@@ -12,11 +12,13 @@ from tame.bench.agreement import adjusted_rand
 from tame.bench.calibration import calibration_error
 from tame.bench.course import Course, copied
 from tame.bench.effort import macs_per_prediction
+from tame.bench.episodes import Said, learners, noticing
 from tame.bench.experiment import Experiment, from_table
 from tame.bench.machine import hardware
-from tame.bench.metrics import ALARMS, detection, evaluate, mean, stands_for, summarise, teaching
+from tame.bench.metrics import evaluate, mean, stands_for, summarise, teaching
 from tame.bench.outcome import heading, weight
 from tame.bench.position import Position
+from tame.bench.record import NOBODY
 from tame.bench.report import write_report
 from tame.bench.store import EventLog, NoLog, RunFolder, write_text
 from tame.bench.telling import Telling
@@ -173,15 +175,15 @@ class Run:
             for event in events
             if event["change"] != "none"
         ]
-        alarms = [shift["step"] for shift in shifts if shift["change"] in ALARMS]
-        taught = teaching(truth, [event["expert"] for event in events])
-        stands = stands_for(truth, taught)
+        said = [Said(e["step"], e["change"], _number(e["expert"]), e["since"]) for e in events]
+        taught = teaching(truth, learners(said))
+        stands = self._present(stands_for(truth, taught))
         held = stream.held_out()
         with self.position.timed("evaluate"):
             rows = evaluate(self.learner, truth, held, stands)
         routed = bool(getattr(self.learner, "expert_ids", ()))
         selector = [row["selector"] for row in rows if row["selector"] is not None]
-        places = zip(truth.origins, truth.starts, strict=True)
+        places = zip(truth.origins, truth.starts, truth.settled or truth.starts, strict=True)
         return {
             **heading(self.experiment, self.learner),
             "accuracy": summarise(rows),
@@ -191,17 +193,18 @@ class Run:
             "experts": len(getattr(self.learner, "expert_ids", ())),
             "expert_table": [
                 {"id": expert, "stands_for": stands[expert], "samples": taught[expert].total()}
-                for expert in sorted(taught)
+                for expert in sorted(stands)
             ],
             "segments": [
-                {"origin": origin, "name": truth.names[origin], "start": start}
-                for origin, start in places
+                {"origin": origin, "name": truth.names[origin], "start": start, "settled": settled}
+                for origin, start, settled in places
             ],
             "shifts": shifts,
-            "detection": detection(truth, alarms),
+            "bursts": [list(span) for span in truth.bursts],
+            "detection": noticing(truth, said),
             "restarts": sum(event["restarted"] for event in events),
             "pruning_attempts": self.position.attempts,
-            "samples": sum(counts.total() for counts in taught.values()),
+            "samples": sum(sum(truth.composition(event.step).values()) for event in said),
             "expert_agreement": adjusted_rand(taught) if routed else None,
             "calibration_error": calibration_error(self.learner, held),
             "macs": macs_per_prediction(self.learner, held),
@@ -209,6 +212,11 @@ class Run:
             **weight(self.learner, self.position, self.folder.model),
             **self._followed(stream),
         }
+
+    def _present(self, stands: dict[int, int]) -> dict[int, int]:
+        """Leave out experts that are no more."""
+        ids = getattr(self.learner, "expert_ids", None)
+        return stands if ids is None else {e: o for e, o in stands.items() if e in set(ids)}
 
     def _followed(self, stream: Stream) -> dict[str, Any]:
         """Return the accuracy matrix, whose last row the consolidated learner itself gives."""
@@ -218,6 +226,10 @@ class Run:
         while course.due(len(stream)):
             course.add_row(self.learner)
         return {"course": course.summary()}
+
+
+def _number(expert: int | None) -> int:
+    return NOBODY if expert is None else expert
 
 
 def start(

@@ -40,8 +40,8 @@ class Caution:
         batch = put_aside(scene.step, lesson, reading)
         if self._probation is not None:
             turn = self._try(scene, self._probation, (batch, lesson, reading), verdict)
-        elif verdict.shift:
-            turn = self._consider(scene, batch, lesson, verdict)
+        elif self._suspects(scene, verdict):
+            turn = self._consider(scene, batch, lesson)
         else:
             turn = Turn(expert.id, self._ledger.learn(expert, batch, lesson, reading))
         if self._probation is None:
@@ -55,7 +55,7 @@ class Caution:
         scene.pool.active.network.forget()
         probation, self._probation = self._probation, None
         if probation is not None and not self._has_learned(scene.pool.active):
-            self._withdraw(scene, probation, next(iter(probation.streaks)), last=0)
+            self._withdraw(scene, probation, probation.old, last=0)
         self._ledger.close(scene)
 
     def preview(self, selector: Selector) -> Selector:
@@ -79,16 +79,25 @@ class Caution:
         self._doubt = state["doubt"] and Doubt.restore(state["doubt"])
         self._probation = state["probation"] and Probation.restore(state["probation"])
 
-    def _consider(self, scene: Scene, batch: Waiting, lesson: Lesson, verdict: Verdict) -> Turn:
+    def _suspects(self, scene: Scene, verdict: Verdict) -> bool:
+        """Say whether there is a suspicion, by an alarm or by losses that crept up."""
+        if self._doubt is None:
+            crept = self._ledger.crept(scene.step)
+            if not verdict.shift and not crept:
+                return False
+            self._doubt = Doubt(scene.pool.active.id, verdict, crept)
+        return True
+
+    def _consider(self, scene: Scene, batch: Waiting, lesson: Lesson) -> Turn:
         """Ask who knows what is held; while that is not clear, hold this batch too."""
-        active = scene.pool.active
-        doubt = self._doubt = self._doubt or Doubt(active.id, verdict)
-        usual = self._ledger.mark(active)
-        doubt.hold(scene, batch, lesson, usual)
+        active, doubt = scene.pool.active, self._doubt
+        assert doubt is not None  # noqa: S101 (asked in doubt alone)
+        doubt.hold(scene, batch, lesson, self._ledger.usual(active))
         known, own = doubt.best(), doubt.fit(active.id)
         if known is not None and not (own.claims and own.loss <= doubt.fit(known).loss):
             return self._switch(scene, doubt, known)
-        if not own.learned or own.claims or doubt.newest(active.id).claims:
+        knows = own.claims or (doubt.newest(active.id).claims and not doubt.crept)
+        if knows or not own.learned:
             return self._stay(scene, doubt)
         if doubt.is_refused() or len(doubt.held) >= self.settings.patience:
             return self._recruit(scene, doubt)
@@ -102,7 +111,8 @@ class Caution:
         """
         self._doubt, active = None, scene.pool.active
         usual, restarted = self._ledger.mark(active), False
-        for batch, reading in zip(doubt.held, doubt.readings[active.id], strict=True):
+        readings = doubt.readings[active.id][-len(doubt.held) :]
+        for batch, reading in zip(doubt.held, readings, strict=True):
             knows = usual is None or not usual.learned or usual.fit(reading).claims
             if knows or batch is doubt.held[-1]:
                 restarted |= self._ledger.teach(scene, batch)
@@ -160,10 +170,10 @@ class Caution:
         return turn
 
     def _is_sure(self, probation: Probation, newcomer: Expert) -> bool:
-        if probation.batches >= self.settings.horizon:
-            return True
-        old_enough = probation.batches >= self.settings.probation
-        return old_enough and not probation.is_contested and self._has_learned(newcomer)
+        horizon, age = self.settings.horizon, probation.batches
+        if age < self.settings.probation or (probation.is_contested and age < 2 * horizon):
+            return False
+        return age >= horizon or self._has_learned(newcomer)
 
     def _has_learned(self, newcomer: Expert) -> bool:
         mark = self._ledger.mark(newcomer)
@@ -180,18 +190,28 @@ class Caution:
         return Turn(NOBODY, change=Change.RECRUITED, since=probation.since)
 
     def _withdraw(self, scene: Scene, probation: Probation, back: int, last: int) -> Turn:
-        """Dismiss the newcomer; the expert that knows its last batches learns those."""
-        pool, newcomer = scene.pool, scene.pool.active.id
-        old = next(iter(probation.streaks))
+        """Dismiss the newcomer; the expert that knows its last batches learns those.
+
+        If that is the one that was left, there was no change, and the newcomer's other batches are
+        dropped. If it is another, there was a switch, and they are its own or the old one's.
+        """
+        pool, newcomer, old = scene.pool, scene.pool.active.id, probation.old
         expert = pool.switch(pool.open(back))
         pool.dismiss(newcomer)
-        taken = self._ledger.withdraw(newcomer, old, probation.noticed)
-        self._ledger.begin(expert)
-        kept, restarted = taken[len(taken) - last :], False
+        rest = self._ledger.withdraw(newcomer, old, probation.noticed)
+        first, kept = rest[: len(rest) - last], rest[len(rest) - last :]
+        if back == old:
+            self._ledger.begin(expert)
+            change, since = Change.WITHDRAWN, kept[0].step if kept else None
+        else:
+            self._ledger.begin(expert, old, probation.since)
+            for batch in first:
+                self._ledger.queue.add(batch._replace(owner=back, rival=old))
+            change, since = Change.SWITCHED, probation.since
+        restarted = False
         for batch in kept:
-            restarted |= self._ledger.teach(scene, batch._replace(rival=NOBODY))
-        since = kept[0].step if kept else None
-        return Turn(expert.id, restarted, Change.WITHDRAWN, since)
+            restarted |= self._ledger.teach(scene, batch)
+        return Turn(expert.id, restarted, change, since)
 
 
 def _knows(scene: Scene, expert: Expert, batch: Waiting) -> bool:

@@ -1,9 +1,10 @@
 """A suspicion: the batches held since an alarm, and how every candidate reads them."""
 
 import math
+from collections.abc import Sequence
 from typing import Self
 
-from tame.core.mark import Fit, Mark, together
+from tame.core.mark import Fit, Mark
 from tame.core.probe import Readings
 from tame.core.scene import Scene
 from tame.core.waiting import Waiting, restore_waiting
@@ -14,13 +15,17 @@ STRANGE = Fit(math.inf, math.inf, math.inf, learned=False)
 
 
 class Doubt:
-    """Holds batches, and tells who knows them: by all of them together, or by the newest alone."""
+    """Holds batches, and tells who knows them: by all of them together, or by the newest alone.
 
-    def __init__(self, active: int, verdict: Verdict) -> None:
+    Where losses have `crept` up, the active expert is judged by those before the alarm too.
+    """
+
+    def __init__(self, active: int, verdict: Verdict, crept: Sequence[Reading] = ()) -> None:
         self.active = active
         self.verdict = verdict
         self.held: list[Waiting] = []
-        self.readings: dict[int, list[Reading]] = {}
+        self.crept = bool(crept)
+        self.readings: dict[int, list[Reading]] = {active: list(crept)}
         self._marks: dict[int, Mark | None] = {}
 
     @property
@@ -40,7 +45,7 @@ class Doubt:
     def fit(self, number: int) -> Fit:
         """Return how an expert fits all that is held."""
         mark = self._marks[number]
-        return STRANGE if mark is None else mark.fit(together(self.readings[number]))
+        return STRANGE if mark is None else mark.fit(*self.readings[number])
 
     def newest(self, number: int) -> Fit:
         """Return how an expert fits the newest batch."""
@@ -68,6 +73,7 @@ class Doubt:
         return {
             "active": self.active,
             "verdict": list(self.verdict),
+            "crept": self.crept,
             "held": [batch._asdict() for batch in self.held],
             "readings": [
                 [number, [list(one) for one in readings]]
@@ -83,6 +89,7 @@ class Doubt:
     def restore(cls, state: State) -> Self:
         """Return the doubt that `state_dict` described."""
         doubt = cls(state["active"], Verdict(*state["verdict"]))
+        doubt.crept = state["crept"]
         doubt.held = [restore_waiting(kept) for kept in state["held"]]
         doubt.readings = {
             number: [Reading(*one) for one in kept] for number, kept in state["readings"]

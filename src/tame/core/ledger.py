@@ -27,7 +27,8 @@ class Ledger:
 
     def learn(self, expert: Expert, batch: Waiting, lesson: Lesson, reading: Reading) -> bool:
         """Let the active expert learn the batch it has just measured; say whether it restarted."""
-        self._ring.note(batch.step, expert, self._level)
+        if self._ring.is_due(batch.step):
+            self._ring.note(batch.step, expert, self._level)
         self._level.add(reading)
         restarted = expert.train(lesson)
         if restarted:
@@ -49,6 +50,24 @@ class Ledger:
     def mark(self, expert: Expert) -> Mark | None:
         """Return where the active expert stands."""
         return self._level.mark(expert.counts, expert.network.plan.training.output)
+
+    def usual(self, expert: Expert) -> Mark | None:
+        """Return where the active expert stands, or stood some time ago if that was better."""
+        now, oldest = self.mark(expert), self._ring.oldest
+        marks = [mark for mark in (now, oldest and oldest.mark) if mark is not None]
+        return min(marks, default=None)
+
+    def crept(self, step: int) -> list[Reading]:
+        """Return the last losses if they have crept up to where they would have been refused.
+
+        A detector whose level follows the losses does not see that. It is looked at when a
+        snapshot is due.
+        """
+        oldest, recent = self._ring.oldest, self._level.readings()[-RECENT:]
+        if oldest is None or oldest.mark is None or not self._ring.is_due(step):
+            return []
+        fit = oldest.mark.fit(*recent)
+        return recent if fit.learned and fit.refuses else []
 
     def leave(self, scene: Scene, noticed: int) -> int:
         """Date the change and undo what the active expert learned since; return the date."""
@@ -136,11 +155,10 @@ class Ledger:
 
     def _dated(self, old: Expert, noticed: int) -> int:
         oldest = self._ring.oldest
-        if oldest is None:
+        if oldest is None or oldest.mark is None:
             return noticed
-        usual = Level.restore(oldest.level).mark(old.counts, old.network.plan.training.output)
         learned = [batch for batch in self.queue.owned(old.id) if batch.step >= oldest.step]
-        return noticed if usual is None else date(usual, learned, noticed)
+        return date(oldest.mark, learned, noticed)
 
     def _repeat(self, scene: Scene, expert: Expert, batch: Waiting) -> None:
         """Learn a batch of before the change once more; it waits already."""

@@ -66,12 +66,17 @@ class Mark(NamedTuple):
         losses = np.array([reading.loss for reading in readings])
         return self._replace(level=float(losses.mean()), spread=max(float(losses.std()), FLOOR))
 
-    def fit(self, reading: Reading) -> Fit:
-        """Return how a reading lies to this mark."""
+    def fit(self, *readings: Reading) -> Fit:
+        """Return how batches, taken together, lie to this mark.
+
+        The more they are, the less they spread; the level itself is known from ten losses only.
+        """
+        reading = together(readings)
         if not math.isfinite(reading.loss):
             return Fit(math.inf, math.inf, math.inf, self.learned)
         above = reading.loss - self.level
-        deviations = above / math.hypot(self.spread, reading.error)
+        spread = max(self.spread / math.sqrt(len(readings)), reading.error)
+        deviations = above / math.hypot(spread, self.spread / math.sqrt(RECENT))
         share = above / max(self.guess - self.level, ROOM / 2)
         return Fit(reading.loss, deviations, share, self.learned)
 
@@ -134,7 +139,7 @@ class Level:
         return level
 
 
-def together(readings: list[Reading]) -> Reading:
+def together(readings: Sequence[Reading]) -> Reading:
     """Return several batches as one.
 
     >>> together([Reading(1.0, 0.3, 8), Reading(2.0, 0.4, 8)])

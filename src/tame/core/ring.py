@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from tame.core.accounting import tensor_bytes
-from tame.core.expert import Expert
-from tame.core.mark import Level
+from tame.core.expert import Expert, as_mark
+from tame.core.mark import Level, Mark
 from tame.types import State
 
 
@@ -16,6 +16,7 @@ class Snapshot(NamedTuple):
     step: int
     expert: State
     level: State
+    mark: Mark | None
 
 
 class Ring:
@@ -36,11 +37,14 @@ class Ring:
         """Forget everything: another expert is active, or this one began anew."""
         self._kept = []
 
+    def is_due(self, step: int) -> bool:
+        """Say whether it is time for a snapshot."""
+        return not self._kept or step - self._kept[-1].step >= self._spacing
+
     def note(self, step: int, expert: Expert, level: Level) -> None:
-        """Take a snapshot before the batch of this step, if it is time for one."""
-        if self._kept and step - self._kept[-1].step < self._spacing:
-            return
-        self._kept.append(Snapshot(step, _cloned(expert.brief()), level.state_dict()))
+        """Take a snapshot before the batch of this step."""
+        mark = level.mark(expert.counts, expert.network.plan.training.output)
+        self._kept.append(Snapshot(step, _cloned(expert.brief()), level.state_dict(), mark))
         while len(self._kept) > 1 and self._kept[1].step <= step - self._horizon:
             self._kept.pop(0)
 
@@ -59,10 +63,18 @@ class Ring:
         return sum(tensor_bytes(kept.expert) for kept in self._kept)
 
     def state_dict(self) -> State:
-        return {"kept": [kept._asdict() for kept in self._kept]}
+        return {
+            "kept": [
+                {**kept._asdict(), "mark": None if kept.mark is None else list(kept.mark)}
+                for kept in self._kept
+            ]
+        }
 
     def load_state_dict(self, state: State) -> None:
-        self._kept = [Snapshot(k["step"], _cloned(k["expert"]), k["level"]) for k in state["kept"]]
+        self._kept = [
+            Snapshot(kept["step"], _cloned(kept["expert"]), kept["level"], as_mark(kept["mark"]))
+            for kept in state["kept"]
+        ]
 
 
 def _cloned(state: Any) -> Any:
