@@ -166,13 +166,15 @@ class Consolidation:
     """What one call of `consolidate` did, and what is left.
 
     `pruned` names the experts pruned anew and how many attempts each took: more than one where a
-    retraining failed, or a network turned out too small for so much pruning.
+    retraining failed, or a network turned out too small for so much pruning. `merged` names the
+    experts that turned out to be the same as another, and that other.
     """
 
     experts: int
     pruned: Mapping[int, int] = field(default_factory=dict)
     selector_trained: bool = False
     sizes: Sizes = field(default_factory=Sizes)
+    merged: Mapping[int, int] = field(default_factory=dict)
 
 
 class ShiftDetector(Protocol):

@@ -155,6 +155,7 @@ class Run:
         with self.position.timed("consolidate"):
             done = self.learner.consolidate(self.watcher.progress)
         self.position.attempts = {str(expert): times for expert, times in done.pruned.items()}
+        self.position.merged = {str(gone): kept for gone, kept in done.merged.items()}
         self.position.phase = "evaluate"
         self._save()
 
@@ -176,7 +177,8 @@ class Run:
             if event["change"] != "none"
         ]
         said = [Said(e["step"], e["change"], _number(e["expert"]), e["since"]) for e in events]
-        taught = teaching(truth, learners(said))
+        merged = self.position.merged
+        taught = teaching(truth, [merged.get(str(one), one) for one in learners(said)])
         stands = self._present(stands_for(truth, taught))
         held = stream.held_out()
         with self.position.timed("evaluate"):
@@ -203,6 +205,7 @@ class Run:
             "bursts": [list(span) for span in truth.bursts],
             "detection": noticing(truth, said),
             "restarts": sum(event["restarted"] for event in events),
+            "merged": merged,
             "pruning_attempts": self.position.attempts,
             "samples": sum(sum(truth.composition(event.step).values()) for event in said),
             "expert_agreement": adjusted_rand(taught) if routed else None,

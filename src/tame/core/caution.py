@@ -6,6 +6,7 @@ from tame.core.conduct import Careful
 from tame.core.doubt import Doubt
 from tame.core.expert import Expert
 from tame.core.ledger import Ledger
+from tame.core.merging import merge_same
 from tame.core.probation import Probation
 from tame.core.scene import Scene
 from tame.core.selector import Selector
@@ -49,14 +50,21 @@ class Caution:
         told = (scene.step, reading.loss, verdict.statistic, verdict.threshold)
         return Observation(*told, turn.expert, turn.change, turn.since, turn.restarted)
 
-    def close(self, scene: Scene) -> None:
-        """End doubt and probation: what is held is dropped, a newcomer stays if it has learned."""
+    def close(self, scene: Scene) -> dict[int, int]:
+        """End doubt and probation, and merge experts that turn out to be the same.
+
+        What is held is dropped; a newcomer stays if it has learned.
+        """
         self._doubt = None
         scene.pool.active.network.forget()
         probation, self._probation = self._probation, None
         if probation is not None and not self._has_learned(scene.pool.active):
             self._withdraw(scene, probation, probation.old, last=0)
         self._ledger.close(scene)
+        merged = merge_same(scene)
+        if merged:
+            self._ledger.begin(scene.pool.active)
+        return merged
 
     def preview(self, selector: Selector) -> Selector:
         return self._ledger.preview(selector)

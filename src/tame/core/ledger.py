@@ -2,11 +2,13 @@
 
 from torch import Tensor
 
+from tame.core.accounting import tensor_bytes
 from tame.core.conduct import Careful
 from tame.core.dating import date
 from tame.core.expert import Expert
+from tame.core.keepsake import undo_if_worse
 from tame.core.mark import RECENT, Level, Mark
-from tame.core.ring import Ring
+from tame.core.ring import Ring, cloned
 from tame.core.scene import Scene
 from tame.core.selector import Selector
 from tame.core.sorting import losses_of, share_out
@@ -24,6 +26,7 @@ class Ledger:
         self._ring = Ring(settings.spacing, settings.horizon)
         self._level = Level()
         self._rival, self._until = NOBODY, 0  # who was left, and before which step it may own some
+        self._keepsake: State | None = None  # a pruned expert as it came back
 
     def learn(self, expert: Expert, batch: Waiting, lesson: Lesson, reading: Reading) -> bool:
         """Let the active expert learn the batch it has just measured; say whether it restarted."""
@@ -82,6 +85,7 @@ class Ledger:
                     self._repeat(scene, old, batch)
         old.network.forget()
         old.mark = self.mark(old)
+        self._look_back(scene, old)
         return since
 
     def begin(self, expert: Expert, old: int = NOBODY, since: int = 0) -> None:
@@ -89,6 +93,7 @@ class Ledger:
         self._rival, self._until = old, since + 2 * self._horizon
         self._ring.clear()
         self._level = Level(expert.mark)
+        self._keepsake = cloned(expert.brief()) if expert.is_pruned else None
 
         def renew(batch: Waiting) -> Waiting:
             late = old != NOBODY and batch.owner == old and batch.step >= since
@@ -121,8 +126,15 @@ class Ledger:
         self.release(scene, most=0)
         active = scene.pool.active
         active.mark = self.mark(active)
+        self._look_back(scene, active)
+        self._keepsake = cloned(active.brief()) if active.is_pruned else None
         self._ring.clear()
         self._rival = NOBODY
+
+    def _look_back(self, scene: Scene, expert: Expert) -> None:
+        """Undo what a pruned expert learned since it came back, if it is the worse for it."""
+        if self._keepsake is not None and undo_if_worse(scene, expert, self._keepsake):
+            self._level = Level(expert.mark)
 
     def preview(self, selector: Selector) -> Selector:
         """Return the selector as if all batches were in its reservoir."""
@@ -136,7 +148,8 @@ class Ledger:
     def weigh(self) -> tuple[int, int, int]:
         """Return the bytes and the number of samples that wait, and the bytes of snapshots."""
         samples = sum(len(batch.slots) for batch in self.queue)
-        return sum(batch.nbytes for batch in self.queue), samples, self._ring.nbytes()
+        state = self._ring.nbytes() + tensor_bytes(self._keepsake)
+        return sum(batch.nbytes for batch in self.queue), samples, state
 
     def state_dict(self) -> State:
         return {
@@ -145,6 +158,7 @@ class Ledger:
             "level": self._level.state_dict(),
             "rival": self._rival,
             "until": self._until,
+            "keepsake": self._keepsake,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -152,6 +166,7 @@ class Ledger:
         self._ring.load_state_dict(state["ring"])
         self._level = Level.restore(state["level"])
         self._rival, self._until = state["rival"], state["until"]
+        self._keepsake = cloned(state["keepsake"])
 
     def _dated(self, old: Expert, noticed: int) -> int:
         oldest = self._ring.oldest

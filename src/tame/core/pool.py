@@ -106,13 +106,17 @@ class ExpertPool:
     def switch(self, expert: Expert) -> Expert:
         """Make a known expert the active one."""
         self.active.network.forget()
+        self.active = self._wake(expert)
+        return self.active
+
+    def _wake(self, expert: Expert) -> Expert:
+        """Take an expert off the shelf, if it is there."""
         if expert.id in self.shelf:
             self._memories.drop(expert.id)
             self.shelf = self.shelf.without(expert.id)
             self._opened.pop(expert.id, None)
-        self.active = self._awake.setdefault(expert.id, expert)
         self._elsewhere = None
-        return self.active
+        return self._awake.setdefault(expert.id, expert)
 
     def recruit(self) -> Expert:
         """Add a new expert and make it the active one."""
@@ -124,6 +128,18 @@ class ExpertPool:
         self._next += 1
         self._elsewhere = None
         return self.active
+
+    def merge(self, keeper: int, other: int) -> None:
+        """Let one expert take over the samples of another, which is dismissed."""
+        expert, gone = self._wake(self.open(keeper)), self.open(other)
+        expert.memory.absorb(gone.memory)
+        counts = np.zeros(max(len(expert.counts), len(gone.counts)), dtype=np.int64)
+        counts[: len(expert.counts)] += expert.counts
+        counts[: len(gone.counts)] += gone.counts
+        expert.counts = counts
+        if self.active is gone:
+            self.switch(expert)
+        self.dismiss(other)
 
     def dismiss(self, number: int) -> None:
         """Forget an inactive expert and all it remembers; its id is not used again."""

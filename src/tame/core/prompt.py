@@ -26,8 +26,8 @@ class Prompt:
         told = (scene.step, reading.loss, verdict.statistic, verdict.threshold, expert.id, change)
         return Observation(*told, since, restarted)
 
-    def close(self, scene: Scene) -> None:
-        """Nothing is open."""
+    def close(self, scene: Scene) -> dict[int, int]:  # noqa: ARG002 (nothing is open)
+        return {}
 
     def preview(self, selector: Selector) -> Selector:
         return selector

@@ -44,7 +44,7 @@ class Ring:
     def note(self, step: int, expert: Expert, level: Level) -> None:
         """Take a snapshot before the batch of this step."""
         mark = level.mark(expert.counts, expert.network.plan.training.output)
-        self._kept.append(Snapshot(step, _cloned(expert.brief()), level.state_dict(), mark))
+        self._kept.append(Snapshot(step, cloned(expert.brief()), level.state_dict(), mark))
         while len(self._kept) > 1 and self._kept[1].step <= step - self._horizon:
             self._kept.pop(0)
 
@@ -72,16 +72,17 @@ class Ring:
 
     def load_state_dict(self, state: State) -> None:
         self._kept = [
-            Snapshot(kept["step"], _cloned(kept["expert"]), kept["level"], as_mark(kept["mark"]))
+            Snapshot(kept["step"], cloned(kept["expert"]), kept["level"], as_mark(kept["mark"]))
             for kept in state["kept"]
         ]
 
 
-def _cloned(state: Any) -> Any:
+def cloned(state: Any) -> Any:
+    """Return a state in memory of its own."""
     if isinstance(state, Tensor):
         return state.clone()
     if isinstance(state, dict):
-        return {key: _cloned(value) for key, value in state.items()}
+        return {key: cloned(value) for key, value in state.items()}
     if isinstance(state, list):
-        return [_cloned(value) for value in state]
+        return [cloned(value) for value in state]
     return state

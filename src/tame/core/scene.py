@@ -39,8 +39,8 @@ class Practice(Protocol):
         """Decide about a batch, and let the right expert learn from it."""
         ...
 
-    def close(self, scene: Scene) -> None:
-        """Decide whatever is open, as the experts are about to be consolidated."""
+    def close(self, scene: Scene) -> dict[int, int]:
+        """Decide whatever is open before consolidation; return which experts went into which."""
         ...
 
     def preview(self, selector: Selector) -> Selector:

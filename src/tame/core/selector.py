@@ -26,6 +26,10 @@ class Selector(Protocol):
 
     def fresh(self, seed: int) -> Self: ...
     def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None: ...
+    def rename(self, old: int, new: int) -> None:
+        """Give all samples of one expert to another, and forget what was trained before."""
+        ...
+
     def spare(self) -> Self:
         """Return a selector that can take more samples and leaves this one as it is."""
         ...
@@ -102,6 +106,10 @@ class NetworkSelector:
 
     def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None:
         self._reservoir.add(raw, slots, expert)
+
+    def rename(self, old: int, new: int) -> None:
+        self._reservoir.rename(2, old, new)
+        self._net, self._known, self._fitted = None, [], -1
 
     def spare(self) -> Self:
         return copy.deepcopy(self, {id(self._net): self._net})
