@@ -26,7 +26,8 @@ from tame.checkpoint import save_learner
 from tame.config import merge
 from tame.engine.world import World, join
 from tame.errors import RunError
-from tame.loading import load_run
+from tame.loading import completed, load_run
+from tame.registry import METHODS
 from tame.types import Observation, Stream
 
 
@@ -271,6 +272,7 @@ def read_experiment(folder: RunFolder) -> Experiment:
         table = tomllib.loads(folder.config.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise RunError(f"{folder.config} cannot be read: {error}") from error
+    table = completed(METHODS.get(table["method"]), table)
     return from_table(table, table.get("preset", ""))
 
 

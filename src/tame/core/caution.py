@@ -8,7 +8,7 @@ from tame.core.expert import Expert
 from tame.core.ledger import Ledger
 from tame.core.merging import merge_same
 from tame.core.probation import Probation
-from tame.core.scene import Scene
+from tame.core.scene import Closing, Scene
 from tame.core.selector import Selector
 from tame.core.waiting import NOBODY, Waiting, put_aside
 from tame.engine.lesson import Lesson
@@ -32,6 +32,7 @@ class Caution:
         self._ledger = Ledger(settings)
         self._doubt: Doubt | None = None
         self._probation: Probation | None = None
+        self._refused = 0  # newcomers there was no room for
 
     def meet(self, scene: Scene, lesson: Lesson) -> Observation:
         """Judge a batch, and let an expert learn from it unless that has to wait."""
@@ -50,7 +51,7 @@ class Caution:
         told = (scene.step, reading.loss, verdict.statistic, verdict.threshold)
         return Observation(*told, turn.expert, turn.change, turn.since, turn.restarted)
 
-    def close(self, scene: Scene) -> dict[int, int]:
+    def close(self, scene: Scene) -> Closing:
         """End doubt and probation, and merge experts that turn out to be the same.
 
         What is held is dropped; a newcomer stays if it has learned.
@@ -64,7 +65,8 @@ class Caution:
         merged = merge_same(scene)
         if merged:
             self._ledger.begin(scene.pool.active)
-        return merged
+        refused, self._refused = self._refused, 0
+        return Closing(merged, refused)
 
     def preview(self, selector: Selector) -> Selector:
         return self._ledger.preview(selector)
@@ -80,12 +82,14 @@ class Caution:
             "ledger": self._ledger.state_dict(),
             "doubt": self._doubt and self._doubt.state_dict(),
             "probation": self._probation and self._probation.state_dict(),
+            "refused": self._refused,
         }
 
     def load_state_dict(self, state: State) -> None:
         self._ledger.load_state_dict(state["ledger"])
         self._doubt = state["doubt"] and Doubt.restore(state["doubt"])
         self._probation = state["probation"] and Probation.restore(state["probation"])
+        self._refused = state["refused"]
 
     def _suspects(self, scene: Scene, verdict: Verdict) -> bool:
         """Say whether there is a suspicion, by an alarm or by losses that crept up."""
@@ -138,6 +142,7 @@ class Caution:
         """Let a newcomer learn what is held, on probation, unless there is no room for one."""
         old, most = scene.pool.active, self.settings.most_experts
         if 0 < most <= len(scene.pool.ids):
+            self._refused += 1
             closest = doubt.closest()
             own = closest == old.id
             return self._stay(scene, doubt) if own else self._switch(scene, doubt, closest)

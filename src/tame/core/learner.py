@@ -110,7 +110,7 @@ class TAME(Answering):
         if self._pool is None:
             return Consolidation(experts=0)
         pool, step, live = self._pool, self._intake.ready, len(self._intake.labels)
-        merged = self._practice.close(self._scene(pool))
+        closing = self._practice.close(self._scene(pool))
         division = Division(pool, self._selector)
         trained = division.selects and self._selector.fit(pool.plan, step, progress)
         pruned = prune_experts(division.experts, self.settings, self._intake, progress)
@@ -121,7 +121,7 @@ class TAME(Answering):
         trained, pruned = division.exchange(pruned, progress, trained=trained)
         pool.shelve()
         self._model = None
-        return Consolidation(len(pool.ids), pruned, trained, self.sizes(), merged)
+        return Consolidation(len(pool.ids), pruned, trained, self.sizes(), *closing)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, all or nothing; `tame.load` reads it back."""

@@ -66,9 +66,10 @@ class Ledger:
         A detector whose level follows the losses does not see that. It is looked at when a
         snapshot is due.
         """
-        oldest, recent = self._ring.oldest, self._level.readings()[-RECENT:]
+        oldest = self._ring.oldest
         if oldest is None or oldest.mark is None or not self._ring.is_due(step):
             return []
+        recent = self._level.readings()[-RECENT:]
         fit = oldest.mark.fit(*recent)
         return recent if fit.learned and fit.refuses else []
 

@@ -1,6 +1,6 @@
 """The paper's conduct: an alarm is a change, and what it leads to is done at once and for good."""
 
-from tame.core.scene import Scene
+from tame.core.scene import Closing, Scene
 from tame.core.selector import Selector
 from tame.engine.lesson import Lesson
 from tame.types import Change, Observation, State
@@ -26,8 +26,8 @@ class Prompt:
         told = (scene.step, reading.loss, verdict.statistic, verdict.threshold, expert.id, change)
         return Observation(*told, since, restarted)
 
-    def close(self, scene: Scene) -> dict[int, int]:  # noqa: ARG002 (nothing is open)
-        return {}
+    def close(self, scene: Scene) -> Closing:  # noqa: ARG002 (nothing is open)
+        return Closing({})
 
     def preview(self, selector: Selector) -> Selector:
         return selector

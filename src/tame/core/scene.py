@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from torch import Tensor
 
@@ -32,6 +32,17 @@ class Scene:
         return Lesson(raw, slots, self.live, self.inputs, self.pool.plan.device)
 
 
+class Closing(NamedTuple):
+    """What was decided before a consolidation.
+
+    `merged` says which experts went into which; `refused` how many newcomers there was no room
+    for since the last time.
+    """
+
+    merged: dict[int, int]
+    refused: int = 0
+
+
 class Practice(Protocol):
     """A conduct at work: who learns from a batch, and when something is called a change."""
 
@@ -39,8 +50,8 @@ class Practice(Protocol):
         """Decide about a batch, and let the right expert learn from it."""
         ...
 
-    def close(self, scene: Scene) -> dict[int, int]:
-        """Decide whatever is open before consolidation; return which experts went into which."""
+    def close(self, scene: Scene) -> Closing:
+        """Decide whatever is open, as the experts are about to be consolidated."""
         ...
 
     def preview(self, selector: Selector) -> Selector:
