@@ -259,3 +259,16 @@ def test_labels_and_three_worlds():
     feed(learner, a(80) + b(60) + c(60) + a(20, seed=9))
     assert len(learner.expert_ids) == 3
     assert learner._pool.active.id == 0
+
+
+def test_an_expert_thrown_off_by_its_own_step_is_put_back():
+    learner = careful()
+    feed(learner, part(0, 80, 0))
+    with torch.no_grad():
+        for weight in learner._pool.active.network.net.parameters():
+            weight.neg_()
+    seen = feed(learner, part(0, 40, 9))
+    assert seen[0].loss > 0.9
+    assert {one.change for one in seen} <= {"none", "suspected"}
+    assert max(one.loss for one in seen[3:]) < 0.5
+    assert learner.expert_ids == (0,)

@@ -146,9 +146,9 @@ class Caution:
             closest = doubt.closest()
             own = closest == old.id
             return self._stay(scene, doubt) if own else self._switch(scene, doubt, closest)
+        if self._ledger.recover(scene, doubt.held):
+            return self._stay(scene, doubt)
         since = self._ledger.leave(scene, doubt.noticed)
-        if since < doubt.noticed and _knows(scene, old, doubt.held[-1]):
-            return self._stay(scene, doubt)  # it had lost its way, and is back where it was
         newcomer = scene.pool.recruit()
         self._ledger.begin(newcomer, old.id, since)
         self._probation = Probation([old.id, *doubt.likeliest(2)], since, doubt.noticed)
@@ -225,8 +225,3 @@ class Caution:
         for batch in kept:
             restarted |= self._ledger.teach(scene, batch)
         return Turn(expert.id, restarted, change, since)
-
-
-def _knows(scene: Scene, expert: Expert, batch: Waiting) -> bool:
-    reading = expert.measure(scene.lesson(batch.raw, batch.slots), keep=False)
-    return expert.mark is not None and expert.mark.fit(reading).claims

@@ -1,5 +1,7 @@
 """What was learned lately and by whom, and how it is undone or given to another."""
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from tame.core.accounting import tensor_bytes
@@ -11,9 +13,10 @@ from tame.core.mark import RECENT, Level, Mark
 from tame.core.ring import Ring, cloned
 from tame.core.scene import Scene
 from tame.core.selector import Selector
-from tame.core.sorting import losses_of, share_out
+from tame.core.sorting import losses_of, losses_under, share_out
 from tame.core.waiting import NOBODY, Queue, Waiting
 from tame.engine.lesson import Lesson
+from tame.engine.losses import read
 from tame.types import Reading, State
 
 
@@ -72,6 +75,27 @@ class Ledger:
         recent = self._level.readings()[-RECENT:]
         fit = oldest.mark.fit(*recent)
         return recent if fit.learned and fit.refuses else []
+
+    def recover(self, scene: Scene, held: Sequence[Waiting]) -> bool:
+        """Put the active expert back to a snapshot that knows what is held, if there is one.
+
+        Then nothing has changed but the expert, which had lost its way: a step on one odd sample
+        can throw a network far off. What it learned since then it does not learn again.
+        """
+        expert, lessons = scene.pool.active, [scene.lesson(one.raw, one.slots) for one in held]
+        usual, plan = self.usual(expert), expert.network.plan
+        for kept in reversed(self._ring):
+            slots = kept.expert["network"]["slots"]
+            if usual is None or slots < scene.live:
+                return False
+            net = plan.build(slots, "frame")
+            net.load_state_dict(kept.expert["network"]["net"])
+            fit = usual.fit(*(read(losses_under(net, plan, lesson)) for lesson in lessons))
+            if fit.claims:
+                expert.resume(kept.expert)
+                self._level = Level.restore(kept.level)
+                return True
+        return False
 
     def leave(self, scene: Scene, noticed: int) -> int:
         """Date the change and undo what the active expert learned since; return the date."""

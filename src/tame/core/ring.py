@@ -1,5 +1,6 @@
 """The active expert as it was some batches ago, so that what it learned since can be undone."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -57,6 +58,9 @@ class Ring:
         """Return the newest snapshot from before the batch of a step was learned, if any."""
         found = [kept for kept in self._kept if kept.step <= step]
         return found[-1] if found else None
+
+    def __reversed__(self) -> Iterator[Snapshot]:
+        return reversed(self._kept)
 
     def nbytes(self) -> int:
         """Return the bytes of all snapshots."""

@@ -1,9 +1,10 @@
 """Samples of a batch that two experts may own, told apart by how well each knows them."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tame.core.expert import Expert
+from tame.core.network import Blueprint
 from tame.engine.lesson import Lesson
 from tame.engine.losses import sample_losses
 
@@ -33,11 +34,15 @@ def share_out(own: Tensor, rival: Tensor) -> Tensor:
     return chance >= 0.5  # noqa: PLR2004 (the likelier of two)
 
 
-@torch.no_grad()
 def losses_of(expert: Expert, lesson: Lesson) -> Tensor:
+    """Return the loss of each sample under an expert."""
+    expert.network.grow(lesson.live)
+    return losses_under(expert.network.net, expert.network.plan, lesson)
+
+
+@torch.no_grad()
+def losses_under(net: nn.Module, plan: Blueprint, lesson: Lesson) -> Tensor:
     """Return the loss of each sample on the host, the same on every rank."""
-    plan, network = expert.network.plan, expert.network
-    network.grow(lesson.live)
-    outputs = network.net.eval()(lesson.ready)[:, : lesson.live]
+    outputs = net.eval()(lesson.ready)[:, : lesson.live]
     losses = sample_losses(outputs.to(lesson.ready.dtype), lesson.target, plan.training.output)
     return plan.world.as_first(losses.cpu())
