@@ -81,7 +81,9 @@ class Observation(NamedTuple):
 
     `loss` is that of the expert active when the batch came, before the batch trained anything;
     `smoothed` is compared with `threshold` (NaN while there is none); `expert` is the one that
-    then learned from the batch; `since` is the step a change is dated to.
+    then learned from the batch (-1: it is held, and nobody has yet); `since` is the step a change
+    is dated to: from there on batches belong to the expert of the change, whoever learned them.
+    A suspicion ends with a switch, a recruit, a withdrawal, or with a batch learned as before.
     """
 
     step: int

@@ -272,3 +272,14 @@ def test_an_expert_thrown_off_by_its_own_step_is_put_back():
     assert {one.change for one in seen} <= {"none", "suspected"}
     assert max(one.loss for one in seen[3:]) < 0.5
     assert learner.expert_ids == (0,)
+
+
+@pytest.mark.parametrize(("batches", "experts"), [(3, (0,)), (12, (0, 1))])
+def test_a_consolidation_ends_a_probation(batches: int, experts: tuple[int, ...]):
+    learner = careful()
+    feed(learner, part(0, 80, 0) + noise(batches, 4))
+    assert learner._practice._probation is not None
+    learner.consolidate()
+    assert learner.expert_ids == experts
+    assert learner._practice._probation is None
+    assert learner.predict(part(0, 1, 5)[0].x).shape == (16,)

@@ -33,6 +33,7 @@ def test_a_suspicion_may_dissolve():
 
 def test_one_that_is_open_at_the_end_is_not_sure():
     assert episodes(TRIED[:4]) == [Episode(2, None)]
+    assert episodes(TRIED[:5], {0, 1}) == [Episode(2, 4)]
 
 
 def test_the_papers_conduct_is_sure_at_once():

@@ -1,6 +1,6 @@
 """From what a learner said batch by batch to what it made of it: suspicions, changes, owners."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tame.bench.metrics import detection
@@ -26,11 +26,12 @@ class Episode(NamedTuple):
     commit: int | None
 
 
-def episodes(events: Iterable[Said]) -> list[Episode]:
-    """Return the episodes of a run.
+def episodes(events: Iterable[Said], present: Container[int] = ()) -> list[Episode]:
+    """Return the episodes of a run; `present` are the experts there were after it.
 
     A suspicion goes on while batches are held (nobody learns them) and while a newcomer is on
-    probation. It ends with a switch, a recruit, a withdrawal, or as if nothing had been.
+    probation. It ends with a switch, a recruit, a withdrawal, or as if nothing had been; a
+    newcomer still on probation at the end of the stream was recruited if it is there after it.
 
     >>> told = [(3, "suspected", -1), (4, "suspected", 1), (5, "none", 1), (9, "recruited", 1)]
     >>> episodes([Said(*one) for one in told])
@@ -38,7 +39,7 @@ def episodes(events: Iterable[Said]) -> list[Episode]:
     """
     found: list[Episode] = []
     begun: int | None = None
-    held = False
+    held, step, expert = False, 0, NOBODY
     for step, change, expert, _ in events:
         if change == "suspected":
             begun = step if begun is None else begun
@@ -49,16 +50,18 @@ def episodes(events: Iterable[Said]) -> list[Episode]:
             found.append(Episode(begun, None))
             begun = None
         held = change == "suspected" and expert == NOBODY
-    return found if begun is None else [*found, Episode(begun, None)]
+    if begun is None:
+        return found
+    return [*found, Episode(begun, step if expert in present else None)]
 
 
-def noticing(truth: Truth, events: Sequence[Said]) -> dict[str, Any]:
+def noticing(truth: Truth, events: Sequence[Said], present: Container[int] = ()) -> dict[str, Any]:
     """Return what of the true changes was noticed, how soon, and when it was sure.
 
     Only what led to a switch or a recruit counts, as found or as false; `withdrawn` is the number
     of suspicions that came to nothing.
     """
-    found = episodes(events)
+    found = episodes(events, present)
     sure = [(one.alarm, one.commit) for one in found if one.commit is not None]
     alarms, commits = [alarm for alarm, _ in sure], [commit for _, commit in sure]
     return {**detection(truth, alarms, commits), "withdrawn": len(found) - len(sure)}

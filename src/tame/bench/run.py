@@ -204,7 +204,7 @@ class Run:
             ],
             "shifts": shifts,
             "bursts": [list(span) for span in truth.bursts],
-            "detection": noticing(truth, said),
+            "detection": noticing(truth, said, getattr(self.learner, "expert_ids", ())),
             "restarts": sum(event["restarted"] for event in events),
             "merged": merged,
             "pruning_attempts": self.position.attempts,

@@ -54,12 +54,13 @@ class Caution:
     def close(self, scene: Scene) -> Closing:
         """End doubt and probation, and merge experts that turn out to be the same.
 
-        What is held is dropped; a newcomer stays if it has learned.
+        What is held is dropped; a newcomer stays if it has learned, or if nobody has known its
+        data for as long as a probation lasts at least.
         """
         self._doubt = None
         scene.pool.active.network.forget()
         probation, self._probation = self._probation, None
-        if probation is not None and not self._has_learned(scene.pool.active):
+        if probation is not None and not self._may_stay(probation, scene.pool.active):
             self._withdraw(scene, probation, probation.old, last=0)
         self._ledger.close(scene)
         merged = merge_same(scene)
@@ -187,6 +188,10 @@ class Caution:
         if age < self.settings.probation or (probation.is_contested and age < 2 * horizon):
             return False
         return age >= horizon or self._has_learned(newcomer)
+
+    def _may_stay(self, probation: Probation, newcomer: Expert) -> bool:
+        alone = probation.batches >= self.settings.probation and not probation.is_contested
+        return alone or self._has_learned(newcomer)
 
     def _has_learned(self, newcomer: Expert) -> bool:
         mark = self._ledger.mark(newcomer)
