@@ -63,7 +63,8 @@ class Settings:
 
     `reservoir_bytes` caps what all reservoirs together may take (0: no cap). When it is reached,
     the reservoir of every expert is thinned to half as many samples, still a uniform sample of what
-    it saw; the selector's is counted, but keeps its size, and one sample an expert is always kept.
+    it saw; the selector's is counted, but keeps its size, as do batches that wait to enter them
+    (`conduct`), and one sample an expert is always kept.
     After an alarm at most `shortlist` experts are tried, those the selector finds likeliest for the
     batch (0: all of them); a pool no larger is tried whole. A selector that was never trained
     ranks by the nearest mean of its remembered samples. What is not tried cannot be switched to:
