@@ -86,6 +86,12 @@ def record(segments: SegmentedStream, seed: int) -> Iterator[tuple[int, list[Rea
     yield 0, readings(learner)
 
 
+def recording(seed: int) -> TAME:
+    """Return a learner that records its losses and acts on none of them."""
+    parts = {"detector": Recorder(), "conduct": Immediate()}
+    return TAME(seed=seed, settings=Settings(inputs=INPUTS, **parts))
+
+
 def stay(segments: SegmentedStream, count: int, seed: int) -> Iterator[tuple[int, list[Reading]]]:
     """Yield (0, the readings of so many batches of the first segment, shown again and again)."""
     learner = TAME(
