@@ -88,8 +88,8 @@ def record(segments: SegmentedStream, seed: int) -> Iterator[tuple[int, list[Rea
 
 def recording(seed: int) -> TAME:
     """Return a learner that records its losses and acts on none of them."""
-    parts = {"detector": Recorder(), "conduct": Immediate()}
-    return TAME(seed=seed, settings=Settings(inputs=INPUTS, **parts))
+    settings = Settings(inputs=INPUTS, detector=Recorder(), conduct=Immediate())
+    return TAME(seed=seed, settings=settings)
 
 
 def stay(segments: SegmentedStream, count: int, seed: int) -> Iterator[tuple[int, list[Reading]]]:
