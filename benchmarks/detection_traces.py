@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from tame import TAME, Batch, Inputs, Reading, Settings
+from tame.core.conduct import Immediate
 from tame.streams.permute import Permute
 from tame.streams.segments import SegmentedStream
 from tame.streams.split import Split
@@ -76,7 +77,9 @@ def record(segments: SegmentedStream, seed: int) -> Iterator[tuple[int, list[Rea
     """Yield (0, the readings of the first segment) and (age, the readings after a change then)."""
     start = segments.truth().starts[1]
     first, second = segments.batches(), list(itertools.islice(segments.batches(start), AFTER))
-    learner = TAME(seed=seed, settings=Settings(inputs=INPUTS, detector=Recorder()))
+    learner = TAME(
+        seed=seed, settings=Settings(inputs=INPUTS, detector=Recorder(), conduct=Immediate())
+    )
     for age in range(1, max(AGES) + 1):
         learner.observe(next(first))
         if age in AGES:
@@ -84,11 +87,17 @@ def record(segments: SegmentedStream, seed: int) -> Iterator[tuple[int, list[Rea
     yield 0, readings(learner)
 
 
+def recording(seed: int, device: str = "cpu") -> TAME:
+    """Return a learner that records its losses and acts on none of them."""
+    settings = Settings(inputs=INPUTS, detector=Recorder(), conduct=Immediate())
+    return TAME(seed=seed, settings=settings, device=device)
+
+
 def stay(
     segments: SegmentedStream, count: int, seed: int, device: str
 ) -> Iterator[tuple[int, list[Reading]]]:
     """Yield (0, the readings of so many batches of the first segment, shown again and again)."""
-    learner = TAME(seed=seed, settings=Settings(inputs=INPUTS, detector=Recorder()), device=device)
+    learner = recording(seed, device)
     end = segments.truth().starts[1]
     again = (b for _ in itertools.count() for b in itertools.islice(segments.batches(), end))
     for batch in itertools.islice(again, count):

@@ -14,8 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tame.bench.episodes import Said, learners, noticing
 from tame.bench.experiment import Experiment, resolve
-from tame.bench.metrics import ALARMS, detection, evaluate, stands_for, summarise, teaching
+from tame.bench.metrics import evaluate, stands_for, summarise, teaching
 from tame.bench.run import Unwatched, prepare, start
 
 ORDERS = {"A-B-A": [0, 1, 0], "t1 t2 t3 t2 t4": [0, 1, 2, 1, 3]}
@@ -41,11 +42,11 @@ def lifelong(name: str, experiment: Experiment) -> dict[str, Any]:
             learner.consolidate()
         events.append(learner.observe(batch))
     learner.consolidate()
-    alarms = [seen.step for seen in events if seen.change in ALARMS]
-    stands = stands_for(truth, teaching(truth, [seen.expert for seen in events]))
+    said = [Said(seen.step, seen.change, seen.expert, seen.since) for seen in events]
+    stands = stands_for(truth, teaching(truth, learners(said)))
     rows = evaluate(learner, truth, stream.held_out(), stands)
     selector = statistics.fmean(part["selector"] for part in rows)
-    found = {"detection": detection(truth, alarms), "selector_accuracy": selector}
+    found = {"detection": noticing(truth, said), "selector_accuracy": selector}
     return row(name, experiment.seed, len(learner.expert_ids), summarise(rows), found)
 
 

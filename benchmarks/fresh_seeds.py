@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tame.bench.episodes import Said, episodes, noticing
 from tame.bench.experiment import resolve
 from tame.bench.machine import versions
-from tame.bench.metrics import ALARMS, detection
 from tame.bench.run import prepare
 
 ORDERS = {"split": ([], 5), "A-B-A": ([0, 1, 0], 2), "t1 t2 t3 t2 t4": ([0, 1, 2, 1, 3], 4)}
@@ -27,8 +27,9 @@ def measure(name: str, seed: int) -> dict[str, Any]:
     prepare(experiment)
     stream, learner = experiment.open_stream(), experiment.learner()
     seen = [learner.observe(batch) for batch in stream.batches()]
-    alarms = [record.step for record in seen if record.change in ALARMS]
-    found = detection(stream.truth(), alarms)
+    said = [Said(one.step, one.change, one.expert, one.since) for one in seen]
+    alarms = [one.alarm for one in episodes(said) if one.commit is not None]
+    found = noticing(stream.truth(), said)
     experts = len(learner.expert_ids)
     exact = experts == wanted and not found["missed"] and not found["false_alarms"]
     row = {"stream": name, "seed": seed, "experts": experts, "exact": exact, "alarms": alarms}

@@ -1,5 +1,6 @@
 """Loading a saved learner: finds the class to rebuild and puts its state back."""
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,13 @@ def load(path: str | Path, net: NetMaker | None = None, device: str = "cpu") -> 
     return load_run(path, net, device)[0]
 
 
+def completed(method: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of a file that may be older than some of them, with what they were then."""
+    known = {field.name for field in fields(method.settings_type)}
+    then = {"conduct": "immediate"} if "conduct" in known else {}
+    return {**then, **settings}
+
+
 def load_run(
     path: str | Path, net: NetMaker | None = None, device: str = "cpu"
 ) -> tuple[Any, dict[str, Any]]:
@@ -40,7 +48,7 @@ def load_run(
             f"{path} uses a net of your own ({kind['custom']}); pass it: load(path, net=...)"
         )
     method = METHODS.get(header["method"])
-    settings = build(method.settings_type, header["settings"], "settings")
+    settings = build(method.settings_type, completed(method, header["settings"]), "settings")
     learner = method(net=net or kind, seed=header["seed"], settings=settings, device=device)
     try:
         with left_blank():  # every weight comes from the file

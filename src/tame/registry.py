@@ -180,6 +180,17 @@ MATCHERS = Registry(
     "matcher",
     {"first": Entry("tame.core.matcher:FirstMatch", "the first expert that accepts (the paper's)")},
 )
+CONDUCTS = Registry(
+    "conduct",
+    {
+        "immediate": Entry(
+            "tame.core.conduct:Immediate", "an alarm switches or recruits at once (the paper's)"
+        ),
+        "careful": Entry(
+            "tame.core.conduct:Careful", "suspects, tries and dates; takes back what was wrong"
+        ),
+    },
+)
 SELECTORS = Registry(
     "selector",
     {

@@ -81,7 +81,9 @@ class Observation(NamedTuple):
 
     `loss` is that of the expert active when the batch came, before the batch trained anything;
     `smoothed` is compared with `threshold` (NaN while there is none); `expert` is the one that
-    then learned from the batch; `since` is the step a change is dated to.
+    then learned from the batch (-1: it is held, and nobody has yet); `since` is the step a change
+    is dated to: from there on batches belong to the expert of the change, whoever learned them.
+    A suspicion ends with a switch, a recruit, a withdrawal, or with a batch learned as before.
     """
 
     step: int
@@ -166,13 +168,17 @@ class Consolidation:
     """What one call of `consolidate` did, and what is left.
 
     `pruned` names the experts pruned anew and how many attempts each took: more than one where a
-    retraining failed, or a network turned out too small for so much pruning.
+    retraining failed, or a network turned out too small for so much pruning. `merged` names the
+    experts that turned out to be the same as another, and that other; `refused` counts the
+    newcomers that a budget on experts left no room for since the last time.
     """
 
     experts: int
     pruned: Mapping[int, int] = field(default_factory=dict)
     selector_trained: bool = False
     sizes: Sizes = field(default_factory=Sizes)
+    merged: Mapping[int, int] = field(default_factory=dict)
+    refused: int = 0
 
 
 class ShiftDetector(Protocol):

@@ -67,7 +67,7 @@ def distance(one: Any, other: Any) -> float:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("alone")
-    code, said = finish(start(SCENES, "digits,norms,run", str(folder)))
+    code, said = finish(start(SCENES, "digits,careful,norms,run", str(folder)))
     assert code == 0, said
     return folder
 
@@ -75,7 +75,7 @@ def alone(tmp_path_factory):
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     folder = tmp_path_factory.mktemp("both")
-    scenes = "digits,norms,dropout,astray,late,run,gone"  # late after one that ends in step
+    scenes = "digits,careful,norms,dropout,astray,late,run,gone"  # late after one that ends in step
     code, said = finish(start(*TORCHRUN, SCENES, scenes, str(folder)))
     assert code == 0, said
     return folder
@@ -89,6 +89,18 @@ def test_two_processes_decide_as_one(alone, both):
         found = told(both, "digits", rank)
         assert found["seen"] == expected["seen"]
         assert found["losses"] == pytest.approx(expected["losses"], rel=1e-6)
+
+
+def test_two_processes_are_careful_as_one(alone, both):
+    expected = told(alone, "careful", 0)
+    kinds = {seen[1] for seen in expected["seen"]}
+    assert {"suspected", "withdrawn", "recruited", "switched"} <= kinds
+    for rank in range(RANKS):
+        assert told(both, "careful", rank) == expected
+    one, two = state_of(alone / "careful-0.tame"), state_of(both / "careful-1.tame")
+    assert difference(memories(one), memories(two)) is None
+    waiting = [state["conduct"]["ledger"]["queue"]["waiting"] for state in (one, two)]
+    assert [batch["owner"] for batch in waiting[0]] == [batch["owner"] for batch in waiting[1]]
 
 
 def test_two_processes_keep_the_same_samples_and_weights(alone, both):
@@ -135,7 +147,8 @@ def test_the_first_rank_alone_writes_the_run(alone, both):
 
 def test_a_whole_run_has_the_same_shifts_and_samples(alone, both):
     expected, found = (told(folder, "run", 0)["result"] for folder in (alone, both))
-    assert [shift["change"] for shift in expected["shifts"]] == ["recruited", "switched"]
+    kinds = [shift["change"] for shift in expected["shifts"]]
+    assert [kind for kind in kinds if kind != "suspected"] == ["recruited", "switched"]
     for key in ("shifts", "detection", "experts", "restarts", "samples", "samples_kept"):
         assert found[key] == expected[key]
     assert found["accuracy"]["strict"] == pytest.approx(expected["accuracy"]["strict"], abs=0.02)

@@ -7,6 +7,7 @@ from tame.config import assignment
 from tame.errors import ConfigError
 from tame.registry import (
     AUGMENTS,
+    CONDUCTS,
     DECISIONS,
     DETECTORS,
     MATCHERS,
@@ -19,6 +20,7 @@ from tame.registry import (
 KINDS = {
     "detector": DETECTORS,
     "matcher": MATCHERS,
+    "conduct": CONDUCTS,
     "selector": SELECTORS,
     "pruner": PRUNERS,
     "decision": DECISIONS,

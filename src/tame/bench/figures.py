@@ -33,7 +33,7 @@ from tame.bench.drawing import (
 )
 from tame.bench.marks import MOST_MARKS, SIGNS, draw_marks, marks_of, points_across, thinned
 from tame.bench.markup import Markup, joined
-from tame.bench.record import Record
+from tame.bench.record import NOBODY, Record
 from tame.bench.wording import DASH
 
 MOST_BARS = 600  # in one row of the timeline
@@ -243,6 +243,8 @@ def _bars(
     )
     for start, end, who in spans:
         room = points_across(record, end - start) - 2
+        if who == NOBODY and not truth:
+            continue
         name = record.names.get(who, str(who)) if truth else f"expert {who}"
         label = fitting(name, room) if truth or len(name) * 5.2 < room else fitting(str(who), room)
         if label:

@@ -80,7 +80,8 @@ def _label(axes: Axes, record: Record, marks: list[Mark]) -> None:
     for mark, (here, following) in zip(marks, pairwise(steps), strict=True):
         margin = _MARGIN if following == record.end else 0
         room = points_across(record, following - here) + margin
-        expert = f"expert {mark.expert}"
-        label = next((x for x in (f"{expert} {mark.kind}", expert) if len(x) * 4.2 + 12 < room), "")
+        names = (f"expert {mark.expert} {mark.kind}", f"expert {mark.expert}")
+        names = (mark.kind, "") if mark.expert == NOBODY else names
+        label = next((name for name in names if len(name) * 4.2 + 12 < room), "")
         if label:
             axes.annotate(label, (mark.step, _ABOVE), **style)

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tame.bench.record import NOBODY
 from tame.bench.telling import answers, told_in_testing
 from tame.types import HasExperts, HeldOut, Hints, Learner, Truth
-
-ALARMS = ("switched", "recruited")
 
 
 class ChangePoint(NamedTuple):
@@ -45,7 +44,9 @@ def change_points(truth: Truth) -> list[ChangePoint]:
     ]
 
 
-def detection(truth: Truth, alarms: Sequence[int]) -> dict[str, Any]:
+def detection(
+    truth: Truth, alarms: Sequence[int], commits: Sequence[int] | None = None
+) -> dict[str, Any]:
     """Compare alarm steps with the true changes.
 
     The first alarm inside a segment belongs to its start; its delay counts batches from the first
@@ -53,16 +54,21 @@ def detection(truth: Truth, alarms: Sequence[int]) -> dict[str, Any]:
     alarm is false, and so is any in a segment that continues the distribution before it, and any
     in a burst. Only while a gradual change is under way, further alarms are neither: the
     distribution does move there.
+
+    `commits` says when each alarm led to a switch or a recruit for good, if that came later.
     """
     calm = [step for step in alarms if not in_burst(truth, step)]
-    delays, missed, excused = [], 0, 0
+    delays, late, missed, excused = [], [], 0, 0
+    sure = dict(zip(alarms, commits or alarms, strict=True))
     for start, settled, end in change_points(truth):
         inside = [step for step in calm if start <= step < end]
         delays += [step - start for step in inside[:1]]
+        late += [sure[step] - start for step in inside[:1]]
         missed += not inside
         excused += sum(step < settled for step in inside[1:])
     false = len(alarms) - len(delays) - excused
-    return {"delays": delays, "false_alarms": false, "missed": missed}
+    found = {"delays": delays, "false_alarms": false, "missed": missed}
+    return found if commits is None else {**found, "commit_delays": late}
 
 
 def in_burst(truth: Truth, step: int) -> bool:
@@ -81,10 +87,14 @@ def shares(truth: Truth, step: int) -> dict[int, float]:
 
 
 def teaching(truth: Truth, experts: Sequence[int]) -> dict[int, Counter[int]]:
-    """Return how many samples of each origin each expert learned; `experts[i]` is step i's."""
+    """Return how many samples of each origin each expert learned; `experts[i]` is step i's.
+
+    A batch that nobody learned (-1) counts for nobody.
+    """
     taught: dict[int, Counter[int]] = defaultdict(Counter)
     for step, expert in enumerate(experts):
-        taught[expert].update(truth.composition(step))
+        if expert != NOBODY:
+            taught[expert].update(truth.composition(step))
     return taught
 
 

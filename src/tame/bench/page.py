@@ -98,11 +98,16 @@ def _tiles(record: Record) -> Markup:
         noticed = sum(delay is not None for delay in detection["delays"])
         changes = f"{noticed} of {counted(noticed + detection['missed'], 'change')} noticed"
         origins = len({segment["origin"] for segment in result["segments"]})
+        sure = f"; sure after {listed(detection.get('commit_delays', detection['delays']))}"
         tiles += [
             _tile("Oracle routing", percent(accuracy["oracle"]), "the right expert given"),
             _tile("Selector", percent(result["selector_accuracy"]), "samples sent right"),
             _tile("Experts", whole(result["experts"]), f"{counted(origins, 'distribution')} came"),
-            _tile("Delays", listed(detection["delays"]), f"batches; {changes}"),
+            _tile(
+                "Delays",
+                listed(detection["delays"]),
+                f"batches; {changes}{sure if noticed else ''}",
+            ),
             _tile("False alarms", whole(detection["false_alarms"]), "alarms without a change"),
         ]
     return tag("div.tiles", *tiles)

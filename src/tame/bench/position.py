@@ -15,7 +15,8 @@ PHASES = ("stream", "consolidate", "evaluate")
 class Position:
     """Where a run stands: its phase, the next batch, the length of its events, seconds spent.
 
-    `followed` is what an accuracy matrix holds so far, where the run keeps one.
+    `followed` is what an accuracy matrix holds so far, where the run keeps one; `merged` tells
+    which experts went into which others at the end.
     """
 
     phase: str = "stream"
@@ -24,6 +25,7 @@ class Position:
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(PHASES, 0.0))
     attempts: dict[str, int] = field(default_factory=dict)
     followed: Followed = field(default_factory=Followed)
+    merged: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data of constant length: times must not change the size of the file."""
@@ -35,6 +37,7 @@ class Position:
             "seconds": seconds,
             "attempts": self.attempts,
             "followed": self.followed.to_json(),
+            "merged": self.merged,
         }
 
     @classmethod
@@ -42,7 +45,8 @@ class Position:
         """Read back what `to_json` returned."""
         seconds = {name: float(spent) for name, spent in kept["seconds"].items()}
         followed = Followed(**kept.get("followed", {}))
-        return cls(kept["phase"], kept["step"], kept["events"], seconds, kept["attempts"], followed)
+        told = (kept["phase"], kept["step"], kept["events"], seconds, kept["attempts"])
+        return cls(*told, followed, kept.get("merged", {}))
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:

@@ -12,11 +12,13 @@ from tame.bench.agreement import adjusted_rand
 from tame.bench.calibration import calibration_error
 from tame.bench.course import Course, copied
 from tame.bench.effort import macs_per_prediction
+from tame.bench.episodes import Said, learners, noticing
 from tame.bench.experiment import Experiment, from_table
 from tame.bench.machine import hardware
-from tame.bench.metrics import ALARMS, detection, evaluate, mean, stands_for, summarise, teaching
+from tame.bench.metrics import evaluate, mean, stands_for, summarise, teaching
 from tame.bench.outcome import heading, weight
 from tame.bench.position import Position
+from tame.bench.record import NOBODY
 from tame.bench.report import write_report
 from tame.bench.store import EventLog, NoLog, RunFolder, write_text
 from tame.bench.telling import Telling
@@ -24,7 +26,8 @@ from tame.checkpoint import save_learner
 from tame.config import merge
 from tame.engine.world import World, join
 from tame.errors import RunError
-from tame.loading import load_run
+from tame.loading import completed, load_run
+from tame.registry import METHODS
 from tame.types import Observation, Stream
 
 
@@ -156,6 +159,7 @@ class Run:
         with self.position.timed("consolidate"):
             done = self.learner.consolidate(self.watcher.progress)
         self.position.attempts = {str(expert): times for expert, times in done.pruned.items()}
+        self.position.merged = {str(gone): kept for gone, kept in done.merged.items()}
         self.position.phase = "evaluate"
         self._save()
 
@@ -176,15 +180,16 @@ class Run:
             for event in events
             if event["change"] != "none"
         ]
-        alarms = [shift["step"] for shift in shifts if shift["change"] in ALARMS]
-        taught = teaching(truth, [event["expert"] for event in events])
-        stands = stands_for(truth, taught)
+        said = [Said(e["step"], e["change"], _number(e["expert"]), e["since"]) for e in events]
+        merged = self.position.merged
+        taught = teaching(truth, [merged.get(str(one), one) for one in learners(said)])
+        stands = self._present(stands_for(truth, taught))
         held = stream.held_out()
         with self.position.timed("evaluate"):
             rows = evaluate(self.learner, truth, held, stands)
         routed = bool(getattr(self.learner, "expert_ids", ()))
         selector = [row["selector"] for row in rows if row["selector"] is not None]
-        places = zip(truth.origins, truth.starts, strict=True)
+        places = zip(truth.origins, truth.starts, truth.settled or truth.starts, strict=True)
         return {
             **heading(self.experiment, self.learner),
             "accuracy": summarise(rows),
@@ -194,17 +199,19 @@ class Run:
             "experts": len(getattr(self.learner, "expert_ids", ())),
             "expert_table": [
                 {"id": expert, "stands_for": stands[expert], "samples": taught[expert].total()}
-                for expert in sorted(taught)
+                for expert in sorted(stands)
             ],
             "segments": [
-                {"origin": origin, "name": truth.names[origin], "start": start}
-                for origin, start in places
+                {"origin": origin, "name": truth.names[origin], "start": start, "settled": settled}
+                for origin, start, settled in places
             ],
             "shifts": shifts,
-            "detection": detection(truth, alarms),
+            "bursts": [list(span) for span in truth.bursts],
+            "detection": noticing(truth, said, getattr(self.learner, "expert_ids", ())),
             "restarts": sum(event["restarted"] for event in events),
+            "merged": merged,
             "pruning_attempts": self.position.attempts,
-            "samples": sum(counts.total() for counts in taught.values()),
+            "samples": sum(sum(truth.composition(event.step).values()) for event in said),
             "expert_agreement": adjusted_rand(taught) if routed else None,
             "calibration_error": calibration_error(self.learner, held),
             "macs": macs_per_prediction(self.learner, held),
@@ -212,6 +219,11 @@ class Run:
             **weight(self.learner, self.position, self.folder.model),
             **self._followed(stream),
         }
+
+    def _present(self, stands: dict[int, int]) -> dict[int, int]:
+        """Leave out experts that are no more."""
+        ids = getattr(self.learner, "expert_ids", None)
+        return stands if ids is None else {e: o for e, o in stands.items() if e in set(ids)}
 
     def _followed(self, stream: Stream) -> dict[str, Any]:
         """Return the accuracy matrix, whose last row the consolidated learner itself gives."""
@@ -221,6 +233,10 @@ class Run:
         while course.due(len(stream)):
             course.add_row(self.learner)
         return {"course": course.summary()}
+
+
+def _number(expert: int | None) -> int:
+    return NOBODY if expert is None else expert
 
 
 def start(
@@ -259,6 +275,7 @@ def read_experiment(folder: RunFolder) -> Experiment:
         table = tomllib.loads(folder.config.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise RunError(f"{folder.config} cannot be read: {error}") from error
+    table = completed(METHODS.get(table["method"]), table)
     return from_table(table, table.get("preset", ""))
 
 

@@ -14,6 +14,7 @@ KINDS = {
     "nets": registry.NETS,
     "detectors": registry.DETECTORS,
     "matchers": registry.MATCHERS,
+    "conducts": registry.CONDUCTS,
     "selectors": registry.SELECTORS,
     "pruners": registry.PRUNERS,
     "decisions": registry.DECISIONS,

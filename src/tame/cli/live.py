@@ -63,7 +63,7 @@ class LiveView:
         if seen.change is not Change.NONE:
             self.console.print(
                 f"batch {seen.step}: smoothed loss {seen.smoothed:.3f} over {seen.threshold:.3f}: "
-                f"[bold]{seen.change} expert {seen.expert}[/bold]"
+                f"[bold]{seen.change}{_whom(seen.expert)}[/bold]"
             )
         if seen.restarted:
             self.console.print(f"batch {seen.step}: expert {seen.expert} never learned, restarted")
@@ -88,3 +88,7 @@ class LiveView:
         if self._phase != "stream" or self._stop:
             raise KeyboardInterrupt
         self._stop = True
+
+
+def _whom(expert: int) -> str:
+    return "" if expert < 0 else f" expert {expert}"

@@ -10,7 +10,6 @@ def show_result(result: dict[str, Any], console: Console | None = None) -> None:
     """Print the headline figures, each by its name."""
     accuracy, found = result["accuracy"], result["detection"]
     changes = len(found["delays"]) + found["missed"]
-    delays = ", ".join(str(delay) for delay in found["delays"]) or "-"
     parameters, kept = result["parameters"], result["bytes"]
     table = Table(title=f"{result['method']} on {result['preset']}, seed {result['seed']}")
     table.add_column("what")
@@ -23,7 +22,8 @@ def show_result(result: dict[str, Any], console: Console | None = None) -> None:
         ("selector accuracy", percent(result["selector_accuracy"])),
         ("experts", str(result["experts"])),
         ("changes found", f"{len(found['delays'])} of {changes}"),
-        ("delays in batches", delays),
+        ("delays in batches", _listed(found["delays"])),
+        ("sure after, in batches", _listed(found.get("commit_delays", found["delays"]))),
         ("false alarms", str(found["false_alarms"])),
         ("parameters that are not zero", f"{parameters['nonzero']:,} of {parameters['dense']:,}"),
         ("parameters by the paper's count", f"{parameters['paper_count']:,}"),
@@ -42,6 +42,10 @@ def percent(value: float | None) -> str:
     ('98.76 %', '-')
     """
     return "-" if value is None else f"{100 * value:.2f} %"
+
+
+def _listed(delays: list[float]) -> str:
+    return ", ".join(str(delay) for delay in delays) or "-"
 
 
 def _told(hints: list[str]) -> str:

@@ -14,15 +14,18 @@ from tame.core.shelf import Shelf
 from tame.types import Sizes
 
 
-def weigh(pool: ExpertPool | None, selector: Selector) -> Sizes:
-    """Count the parameters and bytes of experts and selector.
+def weigh(
+    pool: ExpertPool | None, selector: Selector, aside: tuple[int, int, int] = (0, 0, 0)
+) -> Sizes:
+    """Count the parameters and bytes of experts and selector, and of what is put `aside`.
 
     Model bytes are those of the networks that predict (with all that a packed expert needs);
-    samples those of all reservoirs; training state is what else is kept to go on learning
-    (optimisers, masks, a dense active network).
+    samples those of all reservoirs and of batches that wait to enter them; training state is what
+    else is kept to go on learning (optimisers, masks, snapshots, a dense active network).
     """
     model, samples = selector.nbytes()
     total = Sizes(*selector.parameters(), model, samples, samples=selector.samples())
+    total = _add(total, Sizes(sample_bytes=aside[0], samples=aside[1], training_bytes=aside[2]))
     if pool is None:
         return total
     held, count = pool.samples()

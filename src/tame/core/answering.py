@@ -10,6 +10,7 @@ from tame.core.assemble import assemble
 from tame.core.intake import Intake
 from tame.core.pool import ExpertPool
 from tame.core.routed import RoutedModel
+from tame.core.scene import Practice
 from tame.core.selector import Selector
 from tame.core.settings import Settings
 from tame.engine.lesson import Lesson
@@ -27,12 +28,14 @@ class Answering:
     _intake: Intake
     _pool: ExpertPool | None
     _selector: Selector
+    _practice: Practice
     _model: RoutedModel | None
 
     def _begin(self, settings: Settings, seed: int, device: torch.device) -> None:
         self._intake = Intake(settings.inputs, device)
         self._pool = None
         self._selector = settings.selector.fresh(seed)
+        self._practice = settings.conduct.begin()
         self._model = None
 
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:
@@ -53,8 +56,8 @@ class Answering:
     def model(self) -> RoutedModel:
         """The input step, router and experts of this moment as one module (shared, not a copy)."""
         if self._model is None:
-            parts = (self._intake, self._pool, self._selector, self.settings.decision)
-            self._model = assemble(*parts)
+            selector = self._practice.preview(self._selector)
+            self._model = assemble(self._intake, self._pool, selector, self.settings.decision)
         return self._model
 
     @property
@@ -78,7 +81,7 @@ class Answering:
 
     def sizes(self) -> Sizes:
         """Return what the learner weighs now."""
-        return weigh(self._pool, self._selector)
+        return weigh(self._pool, self._selector, self._practice.weigh())
 
     @torch.no_grad()
     def _rank(self, lesson: Lesson) -> Tensor:

@@ -115,7 +115,10 @@ def settle(expert: Expert, pruner: Pruner, step: InputStep, live: int) -> None:
     guess = guessing_loss(expert.counts, expert.network.plan.training.output)
     losses = torch.cat([losses, losses.new_tensor([guess])])
     seed = derive(expert.network.plan.seed, "rebase", expert.id, expert.network.steps)
-    expert.detector.rebase(bootstrap(losses, expert.batch, seed))
+    readings = bootstrap(losses, expert.batch, seed)
+    expert.detector.rebase(readings)
+    if expert.mark is not None:
+        expert.mark = expert.mark.moved(readings)
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """One expert: a network, its detector, and a uniform sample of what it learned."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tame.core.gradual import Thinner
+from tame.core.mark import Mark
 from tame.core.network import Blueprint, Network
 from tame.core.reservoir import Reservoir
 from tame.core.settings import Settings
@@ -41,6 +43,7 @@ class Expert:
         self.batch = 1
         self.compact: Compact | None = None
         self.settled = -1  # the step at which its pruned form took its place
+        self.mark: Mark | None = None  # of its losses when it was last left, where that is kept
         self.draws = torch_generator(derive(plan.seed, "augment", number))
         self._thinner = settings.pruner if isinstance(settings.pruner, Thinner) else None
         self._reading = Reading(math.nan)
@@ -64,12 +67,16 @@ class Expert:
 
         Returns True if the expert was given fresh weights: it never learned, or was broken.
         """
+        self.memory.add(lesson.raw, lesson.slots)
+        return self.train(lesson)
+
+    def train(self, lesson: Lesson) -> bool:
+        """Train on the batch just measured, and remember nothing of it but its labels."""
         augment, odds = self.network.plan.augment, None
         if augment is not None:
             odds = torch.rand(augment.numbers, len(lesson), generator=self.draws)
         self.network.learn(lesson, odds)
         self._thin()
-        self.memory.add(lesson.raw, lesson.slots)
         seen = lesson.counts.copy()
         seen[: len(self.counts)] += self.counts
         self.counts = seen
@@ -118,18 +125,36 @@ class Expert:
         """Whether its pruned form has taken its place, and it has not been recruited anew since."""
         return self.is_pruned or self.settled == self.network.steps
 
-    def state_dict(self) -> State:
-        compact = self.compact
+    def brief(self) -> State:
+        """Return its state but for its memory and its pruned copy; tensors are shared."""
         return {
             "id": self.id,
             "network": self.network.state_dict(),
             "detector": self.detector.state_dict(),
-            "memory": self.memory.state_dict(),
             "trial": self.trial.state_dict(),
             "counts": self.counts.tolist(),
             "batch": self.batch,
             "settled": self.settled,
             "draws": self.draws.get_state(),
+            "mark": None if self.mark is None else list(self.mark),
+        }
+
+    def resume(self, state: State) -> None:
+        """Go on from what `brief` returned, with the memory of now; weights change in place."""
+        self.network.load_state_dict(state["network"])
+        self.detector.load_state_dict(state["detector"])
+        self.trial.load_state_dict(state["trial"])
+        self.counts = np.array(state["counts"], dtype=np.int64)
+        self.batch = state["batch"]
+        self.settled = state["settled"]
+        restore_torch(self.draws, state["draws"])
+        self.mark = as_mark(state.get("mark"))
+
+    def state_dict(self) -> State:
+        compact = self.compact
+        return {
+            **self.brief(),
+            "memory": self.memory.state_dict(),
             "compact": None
             if compact is None
             else {
@@ -141,14 +166,8 @@ class Expert:
         }
 
     def load_state_dict(self, state: State) -> None:
-        self.network.load_state_dict(state["network"])
-        self.detector.load_state_dict(state["detector"])
+        self.resume(state)
         self.memory.load_state_dict(state["memory"])
-        self.trial.load_state_dict(state["trial"])
-        self.counts = np.array(state["counts"], dtype=np.int64)
-        self.batch = state["batch"]
-        self.settled = state["settled"]
-        restore_torch(self.draws, state["draws"])
         self.restore_compact(state["compact"])
 
     def restore_compact(self, kept: State | None) -> None:
@@ -158,6 +177,11 @@ class Expert:
             net = self.network.plan.build(kept["slots"], "compact")
             net.load_state_dict(kept["net"])
             self.compact = Compact(net.eval(), kept["masks"], kept["slots"], kept["steps"])
+
+
+def as_mark(kept: Sequence[float] | None) -> Mark | None:
+    """Return the mark a state holds, if any (files from before there were marks hold none)."""
+    return None if kept is None else Mark(*kept)
 
 
 def unseen(lesson: Lesson, taught: np.ndarray) -> int:

@@ -13,15 +13,14 @@ from tame.core.consolidate import settle
 from tame.core.defaults import AUTO, chosen_for
 from tame.core.division import Division
 from tame.core.errand import prune_experts
-from tame.core.expert import Expert
 from tame.core.network import Blueprint
 from tame.core.pool import ExpertPool
+from tame.core.scene import Scene
 from tame.core.settings import Settings
 from tame.engine.lesson import Lesson
 from tame.nets import resolve
 from tame.types import (
     Batch,
-    Change,
     Consolidation,
     Hints,
     NetMaker,
@@ -69,18 +68,22 @@ class TAME(Answering):
     def observe(self, batch: Batch) -> Observation:
         """Judge a batch by the active expert's loss, then let the right expert learn from it."""
         pool, lesson = self._admit(batch)
-        expert, change = pool.active, Change.NONE
-        reading = expert.measure(lesson)
-        verdict = expert.detector.update(reading)
-        if verdict.shift:
-            expert, change = self._reassign(pool, lesson)
-        restarted = expert.learn(lesson)
-        self._selector.observe(lesson.raw, lesson.slots, expert.id)
+        seen = self._meet(self._scene(pool), lesson)
         self._keep_within(pool, self.settings.reservoir_bytes)
-        step, self._step, self._model = self._step, self._step + 1, None
-        since = None if change is Change.NONE else step
-        told = (step, reading.loss, verdict.statistic, verdict.threshold, expert.id, change)
-        return Observation(*told, since, restarted)
+        self._step, self._model = self._step + 1, None
+        return seen
+
+    def _meet(self, scene: Scene, lesson: Lesson) -> Observation:
+        return self._practice.meet(scene, lesson)
+
+    def _scene(self, pool: ExpertPool) -> Scene:
+        intake, world = self._intake, pool.plan.world
+
+        def rank(asked: Lesson) -> Tensor:
+            return world.as_first(self._rank(asked).cpu())
+
+        live = len(intake.labels)
+        return Scene(self._step, pool, self._selector, intake.ready, live, rank)
 
     def _admit(self, batch: Batch) -> tuple[ExpertPool, Lesson]:
         """Check the batch and make room for its labels; what can fail comes before any change."""
@@ -110,23 +113,17 @@ class TAME(Answering):
         parts = (settings.training, self.seed, self.device, settings.inputs.augment)
         return ExpertPool(Blueprint(self._make, shape, *parts), settings)
 
-    def _reassign(self, pool: ExpertPool, lesson: Lesson) -> tuple[Expert, Change]:
-        world = pool.plan.world
-        known = pool.familiar(lesson, lambda asked: world.as_first(self._rank(asked).cpu()))
-        expert = pool.recruit() if known is None else pool.switch(known)
-        expert.detector.update(expert.measure(lesson))
-        return expert, Change.RECRUITED if known is None else Change.SWITCHED
-
     def _keep_within(self, pool: ExpertPool, most: int) -> None:
         """Thin the experts' reservoirs when all reservoirs together reach the cap."""
         if most:
-            pool.thin(most - self._selector.nbytes()[1])
+            pool.thin(most - self._selector.nbytes()[1] - self._practice.weigh()[0])
 
     def consolidate(self, progress: Progress = silent) -> Consolidation:
         """Train the selector and prune the experts; the stream may go on afterwards."""
         if self._pool is None:
             return Consolidation(experts=0)
         pool, step, live = self._pool, self._intake.ready, len(self._intake.labels)
+        closing = self._practice.close(self._scene(pool))
         division = Division(pool, self._selector)
         trained = division.selects and self._selector.fit(pool.plan, step, progress)
         pruned = prune_experts(division.experts, self.settings, self._intake, progress)
@@ -137,7 +134,7 @@ class TAME(Answering):
         trained, pruned = division.exchange(pruned, progress, trained=trained)
         pool.shelve()
         self._model = None
-        return Consolidation(len(pool.ids), pruned, trained, self.sizes())
+        return Consolidation(len(pool.ids), pruned, trained, self.sizes(), *closing)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, all or nothing; `tame.load` reads it back."""
@@ -149,6 +146,7 @@ class TAME(Answering):
             "intake": self._intake.state_dict(),
             "selector": self._selector.state_dict(),
             "pool": None if self._pool is None else self._pool.state_dict(),
+            "conduct": self._practice.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -159,3 +157,6 @@ class TAME(Answering):
             self._pool.load_state_dict(state["pool"])
         plan = None if self._pool is None else self._pool.plan
         self._selector.load_state_dict(state["selector"], plan)
+        self._practice = self.settings.conduct.begin()
+        if state.get("conduct"):  # files from before there were conducts hold none
+            self._practice.load_state_dict(state["conduct"])

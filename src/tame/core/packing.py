@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tame.core.expert import Expert
+from tame.core.expert import Expert, as_mark
 from tame.core.gaps import WIDE, to_gaps
 from tame.core.layout import Layout
 from tame.core.network import Blueprint
@@ -43,6 +43,7 @@ def pack(expert: Expert) -> Record:
             "counts": _scarce(expert.counts),
             "detector": expert.detector.state_dict(),
             "trial": expert.trial.state_dict(),
+            "mark": None if expert.mark is None else list(expert.mark),
             "others": {name: state[name] for name in layout.others},
         }
     )
@@ -66,6 +67,7 @@ def unpack(
     expert.detector.load_state_dict(rest["detector"])
     expert.trial.load_state_dict(rest["trial"])
     expert.memory = memory
+    expert.mark = as_mark(rest.get("mark"))
     expert.counts = _whole(rest["counts"])
     expert.batch, expert.settled = rest["batch"], rest["settled"]
     expert.draws = torch_generator(derive(plan.seed, "augment", number, rest["steps"]))

@@ -85,24 +85,38 @@ class ExpertPool:
         Where there are more than the settings' `shortlist`, only as many are tried: those that
         `rank` (one number for each id) puts first.
         """
+        candidates = self.candidates(lesson, rank)
+        readings = Readings(candidates, lesson, self.plan)
+        found = self._settings.matcher.find(candidates, readings)
+        return None if found is None else self.open(candidates[found].id)
+
+    def candidates(
+        self, lesson: Lesson, rank: Callable[[Lesson], Tensor] | None = None
+    ) -> list[Known]:
+        """Return the inactive experts, or those on the shortlist, ready to read the batch."""
         others = [number for number in self.ids if number != self.active.id]
         if rank is not None and 0 < self._settings.shortlist < len(others):
             others = self._likeliest(others, rank(lesson))
-        candidates = [self._candidate(number, lesson.live) for number in others]
-        readings = Readings(candidates, lesson, self.plan)
-        found = self._settings.matcher.find(candidates, readings)
-        return None if found is None else self.open(others[found])
+        return self.known(others, lesson.live)
+
+    def known(self, numbers: Sequence[int], live: int) -> list[Known]:
+        """Return the experts of these ids as candidates, with room for so many labels."""
+        return [self._candidate(number, live) for number in numbers]
 
     def switch(self, expert: Expert) -> Expert:
         """Make a known expert the active one."""
         self.active.network.forget()
+        self.active = self._wake(expert)
+        return self.active
+
+    def _wake(self, expert: Expert) -> Expert:
+        """Take an expert off the shelf, if it is there."""
         if expert.id in self.shelf:
             self._memories.drop(expert.id)
             self.shelf = self.shelf.without(expert.id)
             self._opened.pop(expert.id, None)
-        self.active = self._awake.setdefault(expert.id, expert)
         self._elsewhere = None
-        return self.active
+        return self._awake.setdefault(expert.id, expert)
 
     def recruit(self) -> Expert:
         """Add a new expert and make it the active one."""
@@ -114,6 +128,28 @@ class ExpertPool:
         self._next += 1
         self._elsewhere = None
         return self.active
+
+    def merge(self, keeper: int, other: int) -> None:
+        """Let one expert take over the samples of another, which is dismissed."""
+        expert, gone = self._wake(self.open(keeper)), self.open(other)
+        expert.memory.absorb(gone.memory)
+        counts = np.zeros(max(len(expert.counts), len(gone.counts)), dtype=np.int64)
+        counts[: len(expert.counts)] += expert.counts
+        counts[: len(gone.counts)] += gone.counts
+        expert.counts = counts
+        if self.active is gone:
+            self.switch(expert)
+        self.dismiss(other)
+
+    def dismiss(self, number: int) -> None:
+        """Forget an inactive expert and all it remembers; its id is not used again."""
+        if number in self._awake:
+            self._awake.pop(number).network.leave_bench()
+        else:
+            self._memories.drop(number)
+            self.shelf = self.shelf.without(number)
+            self._opened.pop(number, None)
+        self._elsewhere = None
 
     def shelve(self) -> None:
         """Put every inactive expert that has settled on the shelf; its optimiser's state goes."""

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tame.core.expert import Expert, unseen
+from tame.core.expert import Expert, as_mark, unseen
+from tame.core.mark import Mark
 from tame.core.network import Blueprint
 from tame.core.shelf import Shelf
 from tame.engine.eager import half, wants_half
@@ -35,6 +36,11 @@ class Sleeper:
         """Its detector, as it was packed."""
         self._fresh.load_state_dict(self.shelf.rest(self.row)["detector"])
         return self._fresh
+
+    @property
+    def mark(self) -> Mark | None:
+        """What losses it was used to when it was packed."""
+        return as_mark(self.shelf.rest(self.row).get("mark"))
 
     @property
     def kind(self) -> int:

@@ -84,6 +84,33 @@ class Reservoir:
         rows = sum(c[: self._size].nbytes for c in self._columns)
         return rows + self._keys[: self._size].nbytes
 
+    def absorb(self, other: "Reservoir") -> None:
+        """Take in another reservoir: of all entries those with the largest keys stay.
+
+        They are a uniform sample of all that was ever added to either; the other must not have
+        been able to keep fewer entries than this one.
+        """
+        if other.capacity < self.capacity:
+            self.thin(other.capacity)
+        self.seen += other.seen
+        if not len(other):
+            return
+        keys = np.concatenate([self.keys(), other.keys()])
+        order = np.argsort(-keys, kind="stable")[: self.capacity]
+        own = self.columns() or [column[:0] for column in other.columns()]
+        rows = torch.from_numpy(order)
+        self._columns = [
+            torch.cat([mine, theirs.to(mine.device)])[rows.to(mine.device)]
+            for mine, theirs in zip(own, other.columns(), strict=True)
+        ]
+        self._keys, self._size = keys[order], len(order)
+        self._note_least()
+
+    def rename(self, column: int, old: int, new: int) -> None:
+        """Put a number in the place of another in one column."""
+        kept = self._columns[column] if self._columns else torch.empty(0)
+        kept[: self._size][kept[: self._size] == old] = new
+
     def thin(self, capacity: int) -> None:
         """Keep no more than so many entries, from now on: those with the largest keys.
 

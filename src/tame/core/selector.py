@@ -1,5 +1,6 @@
 """Which expert an unlabelled sample belongs to."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
@@ -26,6 +27,14 @@ class Selector(Protocol):
 
     def fresh(self, seed: int) -> Self: ...
     def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None: ...
+    def rename(self, old: int, new: int) -> None:
+        """Give all samples of one expert to another, and forget what was trained before."""
+        ...
+
+    def spare(self) -> Self:
+        """Return a selector that can take more samples and leaves this one as it is."""
+        ...
+
     def fit(self, plan: Blueprint, step: InputStep, progress: Progress = silent) -> bool:
         """Train on what is remembered; return False if nothing changed since the last time."""
         ...
@@ -98,6 +107,13 @@ class NetworkSelector:
 
     def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None:
         self._reservoir.add(raw, slots, expert)
+
+    def rename(self, old: int, new: int) -> None:
+        self._reservoir.rename(2, old, new)
+        self._net, self._known, self._fitted = None, [], -1
+
+    def spare(self) -> Self:
+        return copy.deepcopy(self, {id(self._net): self._net})
 
     def fit(self, plan: Blueprint, step: InputStep, progress: Progress = silent) -> bool:
         if self._fitted == self._reservoir.seen:

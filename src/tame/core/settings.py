@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tame.config import part
-from tame.core.detectors.deviation import Deviation
+from tame.core.conduct import Careful
+from tame.core.detectors.quorum import Quorum
 from tame.core.inputs import Inputs
 from tame.core.matcher import FirstMatch
 from tame.core.prune import Magnitude
 from tame.core.routed import HardRouting
 from tame.core.selector import NetworkSelector
 from tame.engine.losses import Output
-from tame.registry import DECISIONS, DETECTORS, MATCHERS, PRUNERS, SELECTORS, WORKERS
+from tame.registry import CONDUCTS, DECISIONS, DETECTORS, MATCHERS, PRUNERS, SELECTORS, WORKERS
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ class Settings:
 
     `reservoir_bytes` caps what all reservoirs together may take (0: no cap). When it is reached,
     the reservoir of every expert is thinned to half as many samples, still a uniform sample of what
-    it saw; the selector's is counted, but keeps its size, and one sample an expert is always kept.
+    it saw; the selector's is counted, but keeps its size, as do batches that wait to enter them
+    (`conduct`), and one sample an expert is always kept.
     After an alarm at most `shortlist` experts are tried, those the selector finds likeliest for the
     batch (0: all of them); a pool no larger is tried whole. A selector that was never trained
     ranks by the nearest mean of its remembered samples. What is not tried cannot be switched to:
@@ -80,8 +82,9 @@ class Settings:
     shortlist: int = 64
     inputs: Inputs = field(default_factory=Inputs)
     training: Training = field(default_factory=Training)
-    detector: Any = part(DETECTORS, Deviation)
+    detector: Any = part(DETECTORS, Quorum)
     matcher: Any = part(MATCHERS, FirstMatch)
+    conduct: Any = part(CONDUCTS, Careful)
     selector: Any = part(SELECTORS, NetworkSelector)
     pruner: Any = part(PRUNERS, Magnitude)
     decision: Any = part(DECISIONS, HardRouting)

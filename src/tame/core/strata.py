@@ -38,6 +38,13 @@ class Strata:
             rows = (kind == number).nonzero().squeeze(1)
             self._of(slot, owner).add(*(column[rows] for column in columns))
 
+    def rename(self, column: int, old: int, new: int) -> None:
+        """Put a number in the place of another in the last column, which tells a kind."""
+        for first, second in [kind for kind in self._kinds if kind[1] == old]:
+            kept = self._kinds.pop((first, second))
+            kept.rename(column, old, new)
+            self._of(first, new).absorb(kept)
+
     def columns(self) -> list[Tensor]:
         """Return the kept entries, kind after kind."""
         parts = [reservoir.columns() for reservoir in self._kinds.values()]

@@ -57,3 +57,12 @@ def guessing_loss(counts: np.ndarray, form: Output) -> float:
         probability = np.exp(scores) / np.exp(scores).sum()
         scores = np.clip(scores + share - probability, 0.0, 1.0)
     return float(np.log(np.exp(scores).sum()) - share @ scores)
+
+
+def least_loss(slots: int, form: Output) -> float:
+    """Return the least loss an output of so many slots can have.
+
+    >>> least_loss(10, "logits"), round(least_loss(10, "sigmoid"), 3)
+    (0.0, 1.461)
+    """
+    return 0.0 if form == "logits" else math.log(math.e + max(0, slots - 1)) - 1.0

@@ -9,9 +9,9 @@ and learning. At test time it is told nothing.
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tame.core.expert import Expert
 from tame.core.learner import TAME
 from tame.core.pool import ExpertPool
+from tame.core.scene import Scene
 from tame.core.settings import Settings
 from tame.engine.lesson import Lesson
 from tame.methods.told import check_hint
@@ -71,9 +71,15 @@ class Oracle(TAME):
             self._change = Change.SWITCHED
         return pool, lesson
 
-    def _reassign(self, pool: ExpertPool, lesson: Lesson) -> tuple[Expert, Change]:  # noqa: ARG002
-        """Stay with the expert: nothing is detected here."""
-        return pool.active, Change.NONE
+    def _meet(self, scene: Scene, lesson: Lesson) -> Observation:
+        """Let the expert learn, whatever its detector says: nothing is detected here."""
+        expert = scene.pool.active
+        reading = expert.measure(lesson)
+        verdict = expert.detector.update(reading)
+        restarted = expert.learn(lesson)
+        scene.selector.observe(lesson.raw, lesson.slots, expert.id)
+        seen = Observation(scene.step, reading.loss, *verdict[1:], expert.id)
+        return seen._replace(restarted=restarted)
 
     def state_dict(self) -> State:
         owners = [list(pair) for pair in self._owners.items()]

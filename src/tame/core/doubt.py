@@ -1,0 +1,105 @@
+"""A suspicion: the batches held since an alarm, and how every candidate reads them."""
+
+import math
+from collections.abc import Sequence
+from typing import Self
+
+from tame.core.mark import Fit, Mark
+from tame.core.probe import Readings
+from tame.core.scene import Scene
+from tame.core.waiting import Waiting, restore_waiting
+from tame.engine.lesson import Lesson
+from tame.types import Reading, State, Verdict
+
+STRANGE = Fit(math.inf, math.inf, math.inf, learned=False)
+
+
+class Doubt:
+    """Holds batches, and tells who knows them: by all of them together, or by the newest alone.
+
+    Where losses have `crept` up, the active expert is judged by those before the alarm too.
+    """
+
+    def __init__(self, active: int, verdict: Verdict, crept: Sequence[Reading] = ()) -> None:
+        self.active = active
+        self.verdict = verdict
+        self.held: list[Waiting] = []
+        self.crept = bool(crept)
+        self.readings: dict[int, list[Reading]] = {active: list(crept)}
+        self._marks: dict[int, Mark | None] = {}
+
+    @property
+    def noticed(self) -> int:
+        """The step of the alarm."""
+        return self.held[0].step
+
+    def hold(self, scene: Scene, batch: Waiting, lesson: Lesson, own: Mark | None) -> None:
+        """Put a batch with the others and let every candidate read it; trains nothing."""
+        self.held.append(batch)
+        self._note(self.active, own, Reading(batch.loss, batch.error, len(batch.slots)))
+        candidates = scene.pool.candidates(lesson, scene.rank)
+        readings = Readings(candidates, lesson, scene.pool.plan)
+        for candidate, reading in zip(candidates, readings, strict=True):
+            self._note(candidate.id, candidate.mark, reading)
+
+    def fit(self, number: int) -> Fit:
+        """Return how an expert fits all that is held."""
+        mark = self._marks[number]
+        return STRANGE if mark is None else mark.fit(*self.readings[number])
+
+    def newest(self, number: int) -> Fit:
+        """Return how an expert fits the newest batch."""
+        mark = self._marks[number]
+        return STRANGE if mark is None else mark.fit(self.readings[number][-1])
+
+    def best(self) -> int | None:
+        """Return the inactive expert that knows what is held, the best if several do."""
+        others = [number for number in self._others() if self.fit(number).claims]
+        return min(others, key=lambda number: self.fit(number).loss) if others else None
+
+    def is_refused(self) -> bool:
+        """Say whether every expert clearly refuses what is held."""
+        return all(self.fit(number).refuses for number in self.readings)
+
+    def closest(self) -> int:
+        """Return the expert that fits best, the active one included."""
+        return min(self.readings, key=lambda number: self.fit(number).share)
+
+    def likeliest(self, count: int) -> list[int]:
+        """Return the inactive experts that fit best, so many."""
+        return sorted(self._others(), key=lambda number: self.fit(number).share)[:count]
+
+    def state_dict(self) -> State:
+        return {
+            "active": self.active,
+            "verdict": list(self.verdict),
+            "crept": self.crept,
+            "held": [batch._asdict() for batch in self.held],
+            "readings": [
+                [number, [list(one) for one in readings]]
+                for number, readings in self.readings.items()
+            ],
+            "marks": [
+                [number, None if mark is None else list(mark)]
+                for number, mark in self._marks.items()
+            ],
+        }
+
+    @classmethod
+    def restore(cls, state: State) -> Self:
+        """Return the doubt that `state_dict` described."""
+        doubt = cls(state["active"], Verdict(*state["verdict"]))
+        doubt.crept = state["crept"]
+        doubt.held = [restore_waiting(kept) for kept in state["held"]]
+        doubt.readings = {
+            number: [Reading(*one) for one in kept] for number, kept in state["readings"]
+        }
+        doubt._marks = {number: kept and Mark(*kept) for number, kept in state["marks"]}
+        return doubt
+
+    def _others(self) -> list[int]:
+        return [number for number in self.readings if number != self.active]
+
+    def _note(self, number: int, mark: Mark | None, reading: Reading) -> None:
+        self.readings.setdefault(number, []).append(reading)
+        self._marks[number] = mark

@@ -1,0 +1,224 @@
+"""What was learned lately and by whom, and how it is undone or given to another."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from tame.core.accounting import tensor_bytes
+from tame.core.conduct import Careful
+from tame.core.dating import date
+from tame.core.expert import Expert
+from tame.core.keepsake import undo_if_worse
+from tame.core.mark import RECENT, Level, Mark
+from tame.core.ring import Ring, cloned
+from tame.core.scene import Scene
+from tame.core.selector import Selector
+from tame.core.sorting import losses_of, losses_under, share_out
+from tame.core.waiting import NOBODY, Queue, Waiting
+from tame.engine.lesson import Lesson
+from tame.engine.losses import read
+from tame.types import Reading, State
+
+
+class Ledger:
+    """Queue, snapshots and losses of the active expert, kept in step with each other."""
+
+    def __init__(self, settings: Careful) -> None:
+        self._horizon = settings.horizon
+        self.queue = Queue()
+        self._ring = Ring(settings.spacing, settings.horizon)
+        self._level = Level()
+        self._rival, self._until = NOBODY, 0  # who was left, and before which step it may own some
+        self._keepsake: State | None = None  # a pruned expert as it came back
+
+    def learn(self, expert: Expert, batch: Waiting, lesson: Lesson, reading: Reading) -> bool:
+        """Let the active expert learn the batch it has just measured; say whether it restarted."""
+        if self._ring.is_due(batch.step):
+            self._ring.note(batch.step, expert, self._level)
+        self._level.add(reading)
+        restarted = expert.train(lesson)
+        if restarted:
+            self._ring.clear()
+            self._level = Level()
+        rival = self._rival if batch.step < self._until else NOBODY
+        self.queue.add(batch._replace(owner=expert.id, rival=rival))
+        return restarted
+
+    def teach(self, scene: Scene, batch: Waiting) -> bool:
+        """Let the active expert learn a batch that was held, whatever its detector says of it."""
+        expert, lesson = scene.pool.active, scene.lesson(batch.raw, batch.slots)
+        reading = expert.measure(lesson)
+        if expert.detector.update(reading).shift and len(self._level) >= RECENT:
+            expert.detector.rebase([*self._level.readings(), reading])
+        batch = batch._replace(loss=reading.loss, error=reading.error)
+        return self.learn(expert, batch, lesson, reading)
+
+    def mark(self, expert: Expert) -> Mark | None:
+        """Return where the active expert stands."""
+        return self._level.mark(expert.counts, expert.network.plan.training.output)
+
+    def usual(self, expert: Expert) -> Mark | None:
+        """Return where the active expert stands, or stood some time ago if that was better."""
+        now, oldest = self.mark(expert), self._ring.oldest
+        marks = [mark for mark in (now, oldest and oldest.mark) if mark is not None]
+        return min(marks, default=None)
+
+    def crept(self, step: int) -> list[Reading]:
+        """Return the last losses if they have crept up to where they would have been refused.
+
+        A detector whose level follows the losses does not see that. It is looked at when a
+        snapshot is due.
+        """
+        oldest = self._ring.oldest
+        if oldest is None or oldest.mark is None or not self._ring.is_due(step):
+            return []
+        recent = self._level.readings()[-RECENT:]
+        fit = oldest.mark.fit(*recent)
+        return recent if fit.learned and fit.refuses else []
+
+    def recover(self, scene: Scene, held: Sequence[Waiting]) -> bool:
+        """Put the active expert back to a snapshot that knows what is held, if there is one.
+
+        Then nothing has changed but the expert, which had lost its way: a step on one odd sample
+        can throw a network far off. What it learned since then it does not learn again.
+        """
+        expert, lessons = scene.pool.active, [scene.lesson(one.raw, one.slots) for one in held]
+        usual, plan = self.usual(expert), expert.network.plan
+        for kept in reversed(self._ring):
+            slots = kept.expert["network"]["slots"]
+            if usual is None or slots < scene.live:
+                return False
+            net = plan.build(slots, "frame")
+            net.load_state_dict(kept.expert["network"]["net"])
+            fit = usual.fit(*(read(losses_under(net, plan, lesson)) for lesson in lessons))
+            if fit.claims:
+                expert.resume(kept.expert)
+                self._level = Level.restore(kept.level)
+                return True
+        return False
+
+    def leave(self, scene: Scene, noticed: int) -> int:
+        """Date the change and undo what the active expert learned since; return the date."""
+        old = scene.pool.active
+        since = self._dated(old, noticed)
+        found = self._ring.before(since)
+        if since < noticed and found is not None:
+            old.resume(found.expert)
+            self._level = Level.restore(found.level)
+            for batch in self.queue.owned(old.id):
+                if found.step <= batch.step < since:
+                    self._repeat(scene, old, batch)
+        old.network.forget()
+        old.mark = self.mark(old)
+        self._look_back(scene, old)
+        return since
+
+    def begin(self, expert: Expert, old: int = NOBODY, since: int = 0) -> None:
+        """Go on with another expert: what the old one learned since the change may be its own."""
+        self._rival, self._until = old, since + 2 * self._horizon
+        self._ring.clear()
+        self._level = Level(expert.mark)
+        self._keepsake = cloned(expert.brief()) if expert.is_pruned else None
+
+        def renew(batch: Waiting) -> Waiting:
+            late = old != NOBODY and batch.owner == old and batch.step >= since
+            return batch._replace(owner=expert.id, rival=old) if late else batch
+
+        self.queue.change(renew)
+
+    def withdraw(self, number: int, old: int, noticed: int) -> list[Waiting]:
+        """Take a newcomer's batches away and return them; those of before go back to the old."""
+        taken = [batch for batch in self.queue.owned(number) if batch.step >= noticed]
+
+        def renew(batch: Waiting) -> Waiting | None:
+            if batch.owner != number:
+                return batch
+            return batch._replace(owner=old, rival=NOBODY) if batch.step < noticed else None
+
+        self.queue.change(renew)
+        return taken
+
+    def release(self, scene: Scene, most: int | None = None) -> None:
+        """Let batches that have waited long enough into the reservoirs."""
+        for batch in self.queue.release(self._horizon if most is None else most):
+            if batch.rival == NOBODY or batch.rival not in scene.pool.ids:
+                _store(scene, batch.owner, batch.raw, batch.slots)
+            else:
+                _share(scene, batch)
+
+    def close(self, scene: Scene) -> None:
+        """Let everything into the reservoirs, and forget how things were before."""
+        self.release(scene, most=0)
+        active = scene.pool.active
+        active.mark = self.mark(active)
+        self._look_back(scene, active)
+        self._keepsake = cloned(active.brief()) if active.is_pruned else None
+        self._ring.clear()
+        self._rival = NOBODY
+
+    def _look_back(self, scene: Scene, expert: Expert) -> None:
+        """Undo what a pruned expert learned since it came back, if it is the worse for it."""
+        if self._keepsake is not None and undo_if_worse(scene, expert, self._keepsake):
+            self._level = Level(expert.mark)
+
+    def preview(self, selector: Selector) -> Selector:
+        """Return the selector as if all batches were in its reservoir."""
+        if not len(self.queue):
+            return selector
+        spare = selector.spare()
+        for batch in self.queue:
+            spare.observe(batch.raw, batch.slots, batch.owner)
+        return spare
+
+    def weigh(self) -> tuple[int, int, int]:
+        """Return the bytes and the number of samples that wait, and the bytes of snapshots."""
+        samples = sum(len(batch.slots) for batch in self.queue)
+        state = self._ring.nbytes() + tensor_bytes(self._keepsake)
+        return sum(batch.nbytes for batch in self.queue), samples, state
+
+    def state_dict(self) -> State:
+        return {
+            "queue": self.queue.state_dict(),
+            "ring": self._ring.state_dict(),
+            "level": self._level.state_dict(),
+            "rival": self._rival,
+            "until": self._until,
+            "keepsake": self._keepsake,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self.queue = Queue.restore(state["queue"])
+        self._ring.load_state_dict(state["ring"])
+        self._level = Level.restore(state["level"])
+        self._rival, self._until = state["rival"], state["until"]
+        self._keepsake = cloned(state["keepsake"])
+
+    def _dated(self, old: Expert, noticed: int) -> int:
+        oldest = self._ring.oldest
+        if oldest is None or oldest.mark is None:
+            return noticed
+        learned = [batch for batch in self.queue.owned(old.id) if batch.step >= oldest.step]
+        return date(oldest.mark, learned, noticed)
+
+    def _repeat(self, scene: Scene, expert: Expert, batch: Waiting) -> None:
+        """Learn a batch of before the change once more; it waits already."""
+        lesson = scene.lesson(batch.raw, batch.slots)
+        reading = expert.measure(lesson)
+        expert.detector.update(reading)
+        self._level.add(reading)
+        expert.train(lesson)
+
+
+def _share(scene: Scene, batch: Waiting) -> None:
+    """Give each sample of a batch to its owner or to the rival, whoever knows it better."""
+    lesson, pool = scene.lesson(batch.raw, batch.slots), scene.pool
+    own, rival = (losses_of(pool.open(number), lesson) for number in (batch.owner, batch.rival))
+    owns = share_out(own, rival)
+    for number, rows in ((batch.owner, owns), (batch.rival, ~owns)):
+        if rows.any():
+            _store(scene, number, batch.raw[rows.to(batch.raw.device)], batch.slots[rows])
+
+
+def _store(scene: Scene, number: int, raw: Tensor, slots: Tensor) -> None:
+    scene.pool.open(number).memory.add(raw, slots)
+    scene.selector.observe(raw, slots, number)

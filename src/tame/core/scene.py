@@ -1,0 +1,66 @@
+"""What a conduct may see and use while it handles one batch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+from tame.core.inputs import InputStep
+from tame.core.pool import ExpertPool
+from tame.core.selector import Selector
+from tame.engine.lesson import Lesson
+from tame.types import Observation, State
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The experts and the selector at one step of the stream; `live` labels are known.
+
+    `rank` tells how likely the selector finds each expert for a batch, by position.
+    """
+
+    step: int
+    pool: ExpertPool
+    selector: Selector
+    inputs: InputStep
+    live: int
+    rank: Callable[[Lesson], Tensor]
+
+    def lesson(self, raw: Tensor, slots: Tensor) -> Lesson:
+        """Return samples that were put aside as a lesson again."""
+        return Lesson(raw, slots, self.live, self.inputs, self.pool.plan.device)
+
+
+class Closing(NamedTuple):
+    """What was decided before a consolidation.
+
+    `merged` says which experts went into which; `refused` how many newcomers there was no room
+    for since the last time.
+    """
+
+    merged: dict[int, int]
+    refused: int = 0
+
+
+class Practice(Protocol):
+    """A conduct at work: who learns from a batch, and when something is called a change."""
+
+    def meet(self, scene: Scene, lesson: Lesson) -> Observation:
+        """Decide about a batch, and let the right expert learn from it."""
+        ...
+
+    def close(self, scene: Scene) -> Closing:
+        """Decide whatever is open, as the experts are about to be consolidated."""
+        ...
+
+    def preview(self, selector: Selector) -> Selector:
+        """Return the selector with what is still kept from it, for predictions meanwhile."""
+        ...
+
+    def weigh(self) -> tuple[int, int, int]:
+        """Return the bytes and the number of samples put aside, and the bytes of other state."""
+        ...
+
+    def state_dict(self) -> State: ...
+    def load_state_dict(self, state: State) -> None: ...

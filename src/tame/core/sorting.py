@@ -1,0 +1,48 @@
+"""Samples of a batch that two experts may own, told apart by how well each knows them."""
+
+import torch
+from torch import Tensor, nn
+
+from tame.core.expert import Expert
+from tame.core.network import Blueprint
+from tame.engine.lesson import Lesson
+from tame.engine.losses import sample_losses
+
+ROUNDS = 20
+FAITH = 2.0  # samples that are counted for the owner before any is looked at
+
+
+def share_out(own: Tensor, rival: Tensor) -> Tensor:
+    """Say which samples are the owner's, given each one's loss under owner and rival.
+
+    A loss is a negative log-likelihood, so a batch is a mixture of two. Its weights are found by
+    expectation-maximisation, and each sample goes where it more likely came from: in a batch that
+    is all the owner's, the rival gets nothing for a label it guessed right by chance.
+
+    >>> share_out(torch.tensor([0.1, 4.0, 3.0, 5.0]), torch.tensor([5.0, 0.1, 0.1, 0.1])).tolist()
+    [True, False, False, False]
+    >>> share_out(torch.tensor([1.0] * 8), torch.tensor([5.0] * 7 + [0.1])).tolist()
+    [True, True, True, True, True, True, True, True]
+    """
+    odds = (rival - own).double()  # log-likelihood ratio in favour of the owner
+    weight = torch.tensor(0.5, dtype=torch.float64)
+    chance = torch.full_like(odds, 0.5)
+    for _ in range(ROUNDS):
+        chance = torch.sigmoid(odds + weight.logit())
+        weight = (chance.sum() + FAITH) / (len(odds) + FAITH)
+        weight = weight.clamp(max=1 - 1e-6)
+    return chance >= 0.5  # noqa: PLR2004 (the likelier of two)
+
+
+def losses_of(expert: Expert, lesson: Lesson) -> Tensor:
+    """Return the loss of each sample under an expert."""
+    expert.network.grow(lesson.live)
+    return losses_under(expert.network.net, expert.network.plan, lesson)
+
+
+@torch.no_grad()
+def losses_under(net: nn.Module, plan: Blueprint, lesson: Lesson) -> Tensor:
+    """Return the loss of each sample on the host, the same on every rank."""
+    outputs = net.eval()(lesson.ready)[:, : lesson.live]
+    losses = sample_losses(outputs.to(lesson.ready.dtype), lesson.target, plan.training.output)
+    return plan.world.as_first(losses.cpu())
