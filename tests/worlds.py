@@ -7,7 +7,6 @@ from torch import nn
 
 from tame import TAME, Batch, Deviation, Magnitude, NetworkSelector, Observation, Settings
 from tame.checks.material import world
-from tame.core.conduct import Immediate
 from tame.engine.fitting import Recipe
 from tame.engine.lesson import Lesson
 from tame.methods.cndpm import CNDPMSettings
@@ -26,7 +25,6 @@ def small_settings(**changes: Any) -> Settings:
     """Return settings under which a tiny network detects, switches and consolidates quickly."""
     parts = {
         "detector": Deviation(window=30),
-        "conduct": Immediate(),
         "selector": NetworkSelector(memory=64, training=QUICK, retraining=QUICK),
         "pruner": Magnitude(sparsity=0.5, memory=64, retraining=QUICK),
     }

@@ -49,13 +49,9 @@ def test_a_run_leaves_everything_in_its_folder(finished):
 def test_the_return_is_recognised(finished):
     _, result = finished
     assert result["experts"] == 2
-    found = {"delays": [0, 0], "false_alarms": 0, "missed": 0, "withdrawn": 0}
-    late = result["detection"]["commit_delays"]
-    assert result["detection"] == {**found, "commit_delays": late}
-    assert 8 <= late[0] <= 32
-    assert late[1] <= 2
-    kinds = [shift["change"] for shift in result["shifts"]]
-    assert [kind for kind in kinds if kind != "suspected"] == ["recruited", "switched"]
+    found = {"delays": [0, 0], "false_alarms": 0, "missed": 0}
+    assert result["detection"] == {**found, "commit_delays": [0, 0], "withdrawn": 0}
+    assert [shift["change"] for shift in result["shifts"]] == ["recruited", "switched"]
     assert result["accuracy"]["strict"] > 0.85
     assert result["accuracy"]["strict"] <= result["accuracy"]["within_segment"]
 
