@@ -73,24 +73,22 @@ def stream(kind: str, data: str, batch: int, seed: int) -> SegmentedStream:
     return Split(data=data, order=(0, 1), division="seeded", **course).open(seed)
 
 
+def recording(seed: int, device: str = "cpu") -> TAME:
+    """Return a learner that records its losses and acts on none of them."""
+    settings = Settings(inputs=INPUTS, detector=Recorder(), conduct=Immediate())
+    return TAME(seed=seed, settings=settings, device=device)
+
+
 def record(segments: SegmentedStream, seed: int) -> Iterator[tuple[int, list[Reading]]]:
     """Yield (0, the readings of the first segment) and (age, the readings after a change then)."""
     start = segments.truth().starts[1]
     first, second = segments.batches(), list(itertools.islice(segments.batches(start), AFTER))
-    learner = TAME(
-        seed=seed, settings=Settings(inputs=INPUTS, detector=Recorder(), conduct=Immediate())
-    )
+    learner = recording(seed)
     for age in range(1, max(AGES) + 1):
         learner.observe(next(first))
         if age in AGES:
             yield age, surprised(learner, second)
     yield 0, readings(learner)
-
-
-def recording(seed: int, device: str = "cpu") -> TAME:
-    """Return a learner that records its losses and acts on none of them."""
-    settings = Settings(inputs=INPUTS, detector=Recorder(), conduct=Immediate())
-    return TAME(seed=seed, settings=settings, device=device)
 
 
 def stay(

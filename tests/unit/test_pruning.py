@@ -130,7 +130,7 @@ def test_sparsity_is_a_fraction():
 def test_a_tenth_is_held_back_and_never_retrained_on():
     learner = small_tame()
     feed(learner, a())
-    (used, _), (held, _) = split_memory(learner._pool.active, 0.1)
+    (used, _), (held, _) = split_memory(learner._pool.active)
     assert len(held) == 6
     assert len(used) == 64 - 6
     assert not {tuple(row) for row in held.tolist()} & {tuple(row) for row in used.tolist()}
@@ -140,14 +140,15 @@ def test_repeats_of_a_held_back_sample_are_held_back_too():
     learner = small_tame()
     batch = a(1)[0]
     feed(learner, [batch] * 40)
-    (used, _), (held, _) = split_memory(learner._pool.active, 0.1)
+    (used, _), (held, _) = split_memory(learner._pool.active)
     assert not {tuple(row) for row in held.tolist()} & {tuple(row) for row in used.tolist()}
 
 
 def test_all_samples_are_retrained_on_where_none_is_held_back():
     learner = small_tame()
     feed(learner, a())
-    (used, _), (held, _) = split_memory(learner._pool.active, 0.0)
+    learner._pool.active.held_back = 0.0
+    (used, _), (held, _) = split_memory(learner._pool.active)
     assert len(used) == len(held) == 64
     with pytest.raises(ValueError, match="held_back is a share"):
         Magnitude(held_back=1.0)

@@ -43,7 +43,7 @@ def compact(
         for expert in group:
             attempts[expert.id] += 1
             again = None
-            if _is_guessing(expert, pruner, step, live) and attempts[expert.id] <= REPEATS:
+            if _is_guessing(expert, step, live) and attempts[expert.id] <= REPEATS:
                 again = attempt.slower()
             elif _is_ruined(expert, pruner, step, live):
                 again = attempt.gentler()
@@ -65,7 +65,7 @@ def _prune(
     jobs = []
     for expert in experts:
         network = expert.network
-        (raw, slots), _ = split_memory(expert, pruner.held_back)
+        (raw, slots), _ = split_memory(expert)
         seed = derive(network.plan.seed, "prune", expert.id, network.steps)
         samples = Samples(raw, slots, step.prepare, live).to(network.plan.device)
         net, masks = copy.deepcopy(network.net), dict(network.masks)
@@ -80,18 +80,18 @@ def _prune(
         expert.compact = Compact(job.net.eval(), masks, network.slots, network.steps)
 
 
-def _is_guessing(expert: Expert, pruner: Pruner, step: InputStep, live: int) -> bool:
+def _is_guessing(expert: Expert, step: InputStep, live: int) -> bool:
     """Say whether the pruned copy is no better than a constant answer (one label: never)."""
     guess = guessing_loss(expert.counts, expert.network.plan.training.output)
     several = int((expert.counts > 0).sum()) > 1
-    losses = _held_losses(expert, pruner, step, live)
+    losses = _held_losses(expert, step, live)
     return several and not float(losses.mean()) < MARGIN * guess
 
 
 @torch.no_grad()
 def _is_ruined(expert: Expert, pruner: Pruner, step: InputStep, live: int) -> bool:
     """Say whether pruning cost more right answers than the tolerance and chance explain."""
-    _, (raw, slots) = split_memory(expert, pruner.held_back)
+    _, (raw, slots) = split_memory(expert)
     ready = step(raw)
     nets = (expert.network.net.eval(), expert.answers.eval())
     dense, pruned = (net(ready)[:, :live].argmax(1) == slots for net in nets)
@@ -99,7 +99,7 @@ def _is_ruined(expert: Expert, pruner: Pruner, step: InputStep, live: int) -> bo
     return lost - won > pruner.tolerance * len(slots) + math.sqrt(lost + won)
 
 
-def settle(expert: Expert, pruner: Pruner, step: InputStep, live: int) -> None:
+def settle(expert: Expert, step: InputStep, live: int) -> None:
     """Replace an inactive expert by its pruned copy, its detector re-based on held-back samples.
 
     A few held-back samples may all be easy, and then promise more than the expert keeps. So one is
@@ -108,7 +108,7 @@ def settle(expert: Expert, pruner: Pruner, step: InputStep, live: int) -> None:
     pruned = expert.compact
     if pruned is None:
         return
-    losses = _held_losses(expert, pruner, step, live)
+    losses = _held_losses(expert, step, live)
     expert.network.adopt(pruned.net, dict(pruned.masks), pruned.slots)
     expert.compact = None
     expert.settled = expert.network.steps
@@ -122,15 +122,13 @@ def settle(expert: Expert, pruner: Pruner, step: InputStep, live: int) -> None:
 
 
 @torch.no_grad()
-def _held_losses(expert: Expert, pruner: Pruner, step: InputStep, live: int) -> Tensor:
-    _, (raw, slots) = split_memory(expert, pruner.held_back)
+def _held_losses(expert: Expert, step: InputStep, live: int) -> Tensor:
+    _, (raw, slots) = split_memory(expert)
     outputs = expert.answers.eval()(step(raw))[:, :live]
     return sample_losses(outputs, slots, expert.network.plan.training.output)
 
 
-def split_memory(
-    expert: Expert, share: float
-) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+def split_memory(expert: Expert) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
     """Divide an expert's samples into those to retrain on and a share held back.
 
     Those held back have the largest keys, so they are uniform and always the same. A sample that
@@ -140,9 +138,9 @@ def split_memory(
     device = expert.network.plan.device
     raw, slots = (column.to(device) for column in expert.memory.columns())
     slots = slots.long()
-    if not share:
+    if not expert.held_back:
         return (raw, slots), (raw, slots)
-    held = max(1, int(len(raw) * share))
+    held = max(1, int(len(raw) * expert.held_back))
     flat = raw.flatten(1).contiguous().view(torch.uint8).cpu().numpy()
     rows = flat.view(f"V{flat.shape[1]}").ravel()
     keep = torch.from_numpy(~np.isin(rows, rows[:held])).to(raw.device)

@@ -37,6 +37,7 @@ class Expert:
         self.detector: ShiftDetector = settings.detector.fresh()
         seed = derive(plan.seed, "retraining memory", number)
         self.memory = Reservoir(settings.pruner.memory, seed)
+        self.held_back: float = settings.pruner.held_back
         training = plan.training
         self.trial = Trial(training.patience, training.output, training.warmup)
         self.counts = np.zeros(0, dtype=np.int64)

@@ -45,7 +45,7 @@ class Gradual:
     At consolidation an expert that has all but come to its end is cut to size. Any other one is
     pruned on over the first `ramp` of a retraining on its `memory` samples, in which it learns its
     own answers of before (a share `distillation` of the loss, at this `temperature`) and the
-    labels. `tolerance` is `Magnitude`'s.
+    labels. `tolerance` and `held_back` are `Magnitude`'s.
 
     >>> Gradual(nonzero=10, pace=10.0, every=5).thin(nn.Linear(9, 2), {}, 3) is None
     True
@@ -57,6 +57,7 @@ class Gradual:
     every: int = 25
     memory: int = 400
     tolerance: float = 0.02
+    held_back: float = 0.1
     distillation: float = 0.5
     temperature: float = 2.0
     ramp: float = 0.5
@@ -65,6 +66,8 @@ class Gradual:
     def __post_init__(self) -> None:
         if not 0 <= self.sparsity < 1:
             raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
+        if not 0 <= self.held_back < 1:
+            raise ValueError(f"held_back is a share in [0, 1), not {self.held_back}")
         if not 0 <= self.distillation <= 1:
             raise ValueError(f"distillation lies in [0, 1], not {self.distillation}")
         if self.pace < 0 or self.every < 1 or self.nonzero < 0:

@@ -130,7 +130,7 @@ class TAME(Answering):
         division.note()
         for expert in division.experts:
             if expert is not pool.active:
-                settle(expert, self.settings.pruner, step, live)
+                settle(expert, step, live)
         trained, pruned = division.exchange(pruned, progress, trained=trained)
         pool.shelve()
         self._model = None
