@@ -1,10 +1,13 @@
 """How long each detector stays quiet where nothing changes, and how soon it notices a change.
 
     python benchmarks/detection_null.py [--runs 200] [--traces FILE ...] [--out FILE]
+    python benchmarks/detection_null.py --stationary FILE [FILE ...]
 
 Every registered detector, with its defaults, over noise without change (run length, censored),
 over steps of several sizes after short and long segments, and over the recorded losses of a
-network that trains (`detection_traces.py`). `label-set` sees no losses and is left out.
+network that trains (`detection_traces.py`). `label-set` sees no losses and is left out. With
+--stationary only the false alarms on such traces are counted, each seed for itself, and added to
+benchmarks/results/detection/stationary.json.
 """
 
 import argparse
@@ -177,6 +180,25 @@ def _row(kind: str, batch: int, age: int, found: list[int | None]) -> dict[str, 
     return {**row, **_delays(late, len(found) - len(late))}
 
 
+def stationary(files: list[Path]) -> None:
+    """Count the alarms of every detector on traces without change, and keep them by batch size."""
+    path = FOLDER / "stationary.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    found["command"] = "python benchmarks/detection_null.py --stationary FILES"
+    traces = {key: trace for file in files for key, trace in np.load(file).items()}
+    for name, make, _ in detectors():
+        for key, trace in sorted(traces.items()):
+            _, batch, seed, _ = key.split("|")
+            detector, alarms = make(), []
+            for place, (loss, error) in enumerate(trace.tolist()):
+                if detector.update(Reading(loss, error, int(batch))).shift:
+                    alarms.append(place)
+            row = {"batches": len(trace), "alarms": len(alarms), "first": alarms[:5]}
+            found.setdefault(name, {}).setdefault(f"batch {batch}", {})[f"seed {seed}"] = row
+        print(name, found[name], flush=True)
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
 def promise(every: int, runs: int) -> dict[str, Any]:
     """Return the run length of the betting detector on noise of its null, beside its promise."""
     lengths = []
@@ -198,15 +220,24 @@ def detectors() -> Iterator[tuple[str, Make, int]]:
         yield name, DETECTORS.get(name), 10 if name == "river" else 1
 
 
-def main() -> None:
-    """Measure everything and write one file."""
+def asked() -> argparse.Namespace:
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=FOLDER / "null.json")
     parser.add_argument("--traces", type=Path, nargs="*", default=[FOLDER / "traces.npz"])
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="measure these anew, keep the rest of the file")
-    options = parser.parse_args()
+    parser.add_argument("--stationary", type=Path, nargs="*", default=[])
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure everything and write one file."""
+    options = asked()
+    if options.stationary:
+        stationary(options.stationary)
+        return
     traces = {key: trace for file in options.traces for key, trace in np.load(file).items()}
     document: dict[str, Any] = {"command": "python benchmarks/detection_null.py"}
     if options.only:

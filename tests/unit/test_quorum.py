@@ -31,9 +31,9 @@ def test_samples_decide_and_not_how_wrong_they_are(wrong: int, *, shift: bool):
 
 
 @pytest.mark.parametrize("wrong", [1, 2, 4])
-def test_votes_are_about_the_samples_that_carry_the_rise(wrong: int):
+def test_votes_are_the_samples_that_carry_the_rise_beyond_the_first(wrong: int):
     verdict = converged(Quorum()).update(batch([9.0] * wrong + [0.02] * (32 - wrong)))
-    assert verdict.statistic == pytest.approx(wrong, rel=0.2)
+    assert verdict.statistic == pytest.approx(wrong - 1, rel=0.2, abs=0.1)
 
 
 def test_single_samples_must_agree_one_after_another():

@@ -16,10 +16,12 @@ class Quorum:
     learning curve; the spread is the root mean square of what the last `window` losses were away
     from the level of their time, never under `floor` nor under the standard error of a batch's
     mean loss. A batch votes `steepness` votes for each spread by which its loss exceeds level +
-    `width` spreads. It has no more votes than samples that carry the rise, which is the square of
-    rise over standard error: k of many samples with the same high loss give about k, one outlier
-    gives 1 however high it is. A loss below that line votes against, with no more votes than
-    samples. Votes add up, never to less than nothing; above `quorum` they are an alarm.
+    `width` spreads. It has no more votes than samples that carry the rise beyond the first. Those
+    that carry it are the square of rise over standard error: k of many samples with the same high
+    loss give about k, one outlier gives 1 however high it is, and so no vote. (Nor do outliers in
+    one batch after another: one throws a converged network off for the next few.) A batch of one
+    sample has one vote. A loss below that line votes against, with no more votes than samples.
+    Votes add up, never to less than nothing; above `quorum` they are an alarm.
 
     So a batch of 32 decides at once where a stream of single samples needs some eight in a row,
     and no single sample decides anything: heavy tails and slow waves of the loss raise no alarm.
@@ -126,7 +128,8 @@ class Quorum:
 
 
 def _carriers(rise: float, reading: Reading) -> float:
-    """Return how many samples carry the rise of the mean."""
-    if reading.error <= 0:
-        return float(reading.samples)
-    return min(float(reading.samples), (rise / reading.error) ** 2)
+    """Return how many samples agree with one another in carrying the rise of the mean."""
+    carriers = float(reading.samples)
+    if reading.error > 0:
+        carriers = min(carriers, (rise / reading.error) ** 2)
+    return carriers - 1 + 1 / reading.samples
