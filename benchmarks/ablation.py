@@ -8,15 +8,13 @@ that tenth, not the test set, is what it is judged on. So anything may be chosen
 """
 
 import argparse
-import json
-import os
 import statistics
 import tempfile
-from pathlib import Path
 from typing import Any
 
+import variants
+
 from tame.bench.experiment import Experiment, resolve
-from tame.bench.machine import hardware, versions
 from tame.bench.run import Unwatched, start
 from tame.config import assignment
 
@@ -47,28 +45,15 @@ def measured(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def options() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("preset")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--try", action="append", default=[], dest="tries")
-    return parser.parse_args()
-
-
 def compare(asked: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
     """Return the figures of each variant, a row a seed."""
     fixed = [{"device": asked.device}, *map(assignment, asked.set)]
-    variants = {"as it is": ""} | dict(text.split(":", 1) for text in asked.tries)
+    tries = {"as it is": ""} | dict(text.split(":", 1) for text in asked.tries)
     rows: dict[str, list[dict[str, Any]]] = {}
-    for name, change in variants.items():
-        changes = [*fixed, *(assignment(one) for one in change.split(";") if one)]
+    for name, change in tries.items():
+        made = [*fixed, *variants.changes(change)]
         seeds = range(asked.seeds)
-        rows[name] = [measured(held_back(asked.preset, [*changes, {"seed": s}])) for s in seeds]
+        rows[name] = [measured(held_back(asked.preset, [*made, {"seed": s}])) for s in seeds]
         means = {key: statistics.fmean(row[key] for row in rows[name]) for key in FIGURES}
         print(name, {key: round(value, 5) for key, value in means.items()}, flush=True)
     return rows
@@ -76,15 +61,10 @@ def compare(asked: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
 
 def main() -> None:
     """Run one study."""
-    asked = options()
-    if asked.data:
-        os.environ["TAME_DATA"] = str(asked.data)
-    rows = compare(asked)
-    if asked.out:
-        heading = {"preset": asked.preset, "set": asked.set, "try": asked.tries}
-        told = {**heading, "hardware": hardware(asked.device), "versions": versions()}
-        asked.out.parent.mkdir(parents=True, exist_ok=True)
-        asked.out.write_text(json.dumps({**told, "rows": rows}, indent=1) + "\n")
+    options = variants.parser(__doc__)
+    options.add_argument("--seeds", type=int, default=3)
+    asked = variants.asked(options)
+    variants.write(asked, {"try": asked.tries}, compare(asked))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How well pruned experts do on training images they did not keep, by the recipe of retraining.
 
     python benchmarks/retraining.py PRESET --data DIR --work DIR [--device cpu] [--seed 0]
-        [--out FILE] [--set KEY=VALUE ...] --try 'KEY=VALUE [KEY=VALUE]' [--try ...]
+        [--out FILE] [--set KEY=VALUE ...] --try 'KEY=VALUE[;KEY=VALUE]' [--try ...]
 
 The stream runs once; then its experts are pruned by the preset's recipe, and again with each set of
 changes. Each is judged on 5,120 images of its own segment that are not in its reservoir: training
@@ -9,18 +9,16 @@ data, so that a recipe can be chosen without a look at the test set.
 """
 
 import argparse
-import json
-import os
 import statistics
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+import variants
 from torch import Tensor
 
 from tame.bench.experiment import Experiment, resolve
-from tame.bench.machine import hardware, versions
 from tame.bench.run import prepare
 from tame.config import assignment
 from tame.core.learner import TAME
@@ -69,20 +67,6 @@ def judged(learner: TAME, data: list[tuple[int, Tensor, Tensor]]) -> list[float]
     return shares
 
 
-def options() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("preset")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--set", action="append", default=[])
-    parser.add_argument("--try", action="append", default=[], dest="tries")
-    return parser.parse_args()
-
-
 def compare(asked: argparse.Namespace) -> dict[str, Any]:
     """Return what each recipe makes of the same experts."""
     fixed = [{"seed": asked.seed, "device": asked.device}, *map(assignment, asked.set)]
@@ -92,11 +76,12 @@ def compare(asked: argparse.Namespace) -> dict[str, Any]:
     learned(experiment, aside)
     rows: dict[str, Any] = {}
     for change in ["", *asked.tries]:
-        changes = [assignment(one) for one in change.split()]
         learner: Any = load_run(aside, device=asked.device)[0]
         data = unkept(learner, experiment)
         dense = judged(learner, data)
-        learner.settings = resolve(asked.preset, [*fixed, *changes]).learner().settings
+        learner.settings = (
+            resolve(asked.preset, [*fixed, *variants.changes(change)]).learner().settings
+        )
         learner.consolidate()
         shares = judged(learner, data)
         rows[change or "as it is"] = {"dense": dense, "pruned": shares}
@@ -107,14 +92,11 @@ def compare(asked: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     """Run one study."""
-    asked = options()
-    if asked.data:
-        os.environ["TAME_DATA"] = str(asked.data)
-    rows = compare(asked)
-    if asked.out:
-        heading = {"preset": asked.preset, "seed": asked.seed, "set": asked.set}
-        told = {**heading, "hardware": hardware(asked.device), "versions": versions()}
-        asked.out.write_text(json.dumps({**told, "rows": rows}, indent=1) + "\n")
+    options = variants.parser(__doc__)
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--work", type=Path, required=True)
+    asked = variants.asked(options)
+    variants.write(asked, {"seed": asked.seed}, compare(asked))
 
 
 if __name__ == "__main__":

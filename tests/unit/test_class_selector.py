@@ -7,11 +7,12 @@ from worlds import QUICK, a, b, c, feed, small_tame
 
 from tame import load
 from tame.checks.failure import difference
-from tame.core.class_router import ClassRouter, KnowsLabels, LinearRouter, linear_rule
+from tame.core.class_router import ClassRouter, KnowsLabels, linear_rule
 from tame.core.class_selector import ClassSelector
 from tame.core.distinct import Distinct
 from tame.core.joint import Joint
 from tame.core.routed import HardRouting
+from tame.core.routers import NetworkRouter
 from tame.engine.fitting import Recipe
 
 NET = {"name": "mlp", "hidden": [24]}
@@ -57,7 +58,7 @@ def test_the_rule_is_the_log_odds_of_normal_distributions():
 
 def test_it_takes_the_rule_where_that_is_enough():
     learner = consolidated(BY_RULE)
-    assert isinstance(learner.model.router, LinearRouter)
+    assert isinstance(learner.model.router, NetworkRouter)
     assert not isinstance(learner.model.router, KnowsLabels)
     assert learner._selector.parameters() == (18, 18, 18)
 

@@ -7,6 +7,7 @@ from test_careful import QUICK, careful, part
 from worlds import feed
 
 from tame import Batch
+from tame.core.class_selector import ClassSelector
 from tame.core.keepsake import undo_if_worse
 from tame.core.merging import merge_same
 from tame.core.reservoir import Reservoir
@@ -50,6 +51,17 @@ def test_a_selector_renames_an_expert(each: int):
     selector.rename(3, 0)
     assert set(selector._reservoir.columns()[2].tolist()) == {0}
     assert isinstance(selector._reservoir, Strata if each else Reservoir)
+
+
+def test_a_selector_over_classes_renames_an_expert_and_spares_its_samples():
+    selector = ClassSelector(memory=64).fresh(0)
+    x, y = torch.arange(20.0).view(10, 2), torch.arange(10) % 2
+    selector.observe(x, y, 0)
+    spare = selector.spare()
+    spare.observe(x, y, 3)
+    assert (selector.samples(), spare.samples()) == (10, 20)
+    spare.rename(3, 0)
+    assert set(spare._reservoir.columns()[2].tolist()) == {0}
 
 
 def twice_the_same():

@@ -4,6 +4,12 @@ import pytest
 
 from tame.bench.experiment import resolve
 from tame.config import assignment
+from tame.core.conduct import Conduct
+from tame.core.errand import Workers
+from tame.core.matcher import Matcher
+from tame.core.prune import Pruner
+from tame.core.routed import Decision
+from tame.core.selector import Selector
 from tame.errors import ConfigError
 from tame.registry import (
     AUGMENTS,
@@ -16,6 +22,7 @@ from tame.registry import (
     WORKERS,
     Registry,
 )
+from tame.types import ShiftDetector
 
 KINDS = {
     "detector": DETECTORS,
@@ -26,6 +33,15 @@ KINDS = {
     "decision": DECISIONS,
     "workers": WORKERS,
 }
+FORMS = {
+    "detector": ShiftDetector,
+    "matcher": Matcher,
+    "conduct": Conduct,
+    "selector": Selector,
+    "pruner": Pruner,
+    "decision": Decision,
+    "workers": Workers,
+}
 PARTS = [(kind, name) for kind, registry in KINDS.items() for name in registry]
 
 
@@ -35,6 +51,12 @@ def default(registry: Registry, name: str):
         return registry.get(name)()
     except ConfigError as error:
         pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(("kind", "name"), PARTS)
+def test_a_part_has_everything_its_kind_is_asked_for(kind: str, name: str):
+    part = default(KINDS[kind], name)
+    assert part is None or isinstance(part, FORMS[kind])
 
 
 @pytest.mark.parametrize("form", ["{}={}", "{}.name={}"])

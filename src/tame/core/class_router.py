@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from tame.core.routers import NearestMean
+from tame.core.routers import NearestMean, send_to_newcomers
 
 ABSENT = -1
 
@@ -42,11 +42,9 @@ class ClassRouter(nn.Module):
         pairs: tuple[Tensor, Tensor],
         count: int,
         late: NearestMean | None,
-        step: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.net = net
-        self.step = step
         self.count = count
         self.late = late
         self.register_buffer("owner", pairs[0])
@@ -57,13 +55,10 @@ class ClassRouter(nn.Module):
 
     def opinions(self, raw: Tensor, ready: Tensor) -> tuple[Tensor, Tensor]:
         """Return the score of each expert, and log-probabilities of pairs for `labels`."""
-        pairs = self.net(ready if self.step is None else self.step(raw)).log_softmax(1)
+        pairs = self.net(ready).log_softmax(1)
         scores = pairs.new_zeros(len(pairs), self.count).index_add(1, self.owner, pairs.exp()).log()
         if self.late is not None:
-            near = self.late(raw, ready).argmax(1)
-            newcomer = ~torch.isin(near, self.owner)
-            scores[newcomer] = float("-inf")
-            scores[newcomer, near[newcomer]] = 0.0
+            send_to_newcomers(scores, self.late(raw, ready), self.owner)
         return scores, pairs
 
     def labels(self, pairs: Tensor, chosen: Tensor, count: int) -> Tensor:
@@ -75,34 +70,6 @@ class ClassRouter(nn.Module):
         known = found != ABSENT
         picked = pairs.gather(1, found.clamp(min=0)).masked_fill(~known, float("-inf"))
         return picked.log_softmax(1).masked_fill(~known, float("nan"))
-
-
-class LinearRouter(nn.Module):
-    """One linear score an expert: normal distributions of one covariance, known by their means.
-
-    Experts that came later are told by nearest mean.
-    """
-
-    known: Tensor
-
-    def __init__(
-        self, linear: nn.Linear, known: Tensor, count: int, late: NearestMean | None
-    ) -> None:
-        super().__init__()
-        self.linear = linear
-        self.count = count
-        self.late = late
-        self.register_buffer("known", known)
-
-    def forward(self, raw: Tensor, ready: Tensor) -> Tensor:
-        scores = ready.new_full((len(ready), self.count), float("-inf"))
-        scores[:, self.known] = self.linear(ready.flatten(1)).log_softmax(1)
-        if self.late is not None:
-            near = self.late(raw, ready).argmax(1)
-            newcomer = ~torch.isin(near, self.known)
-            scores[newcomer] = float("-inf")
-            scores[newcomer, near[newcomer]] = 0.0
-        return scores
 
 
 @torch.no_grad()
@@ -129,7 +96,13 @@ def linear_rule(flat: Tensor, target: Tensor, count: int, sparsity: float) -> nn
         least = moved.argsort(stable=True)[: int(sparsity * len(moved))]
         weights.view(-1)[least] = 0.0
     offset = -0.5 * (weights * (away + 2 * middle)).sum(1)
-    rule = nn.Linear(flat.shape[1], count, device=flat.device)
+    rule = open_linear(flat.shape[1], count).to(flat.device)
     rule.weight.copy_(weights)
     rule.bias.copy_(offset)
     return rule
+
+
+def open_linear(inputs: int, outputs: int) -> nn.Linear:
+    """Return a linear layer whose weights are still to be set: none are drawn."""
+    made: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)
+    return made

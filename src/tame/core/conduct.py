@@ -1,12 +1,13 @@
 """What an alarm leads to: at once and for good, or with care."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from tame.core.scene import Practice
 
 
+@runtime_checkable
 class Conduct(Protocol):
     """How a learner acts on alarms, as a setting."""
 

@@ -42,10 +42,17 @@ class Distinct:
         keys = self._keys(first, others)
         _, rows = np.unique(keys, return_index=True)
         rows = rows[keys[rows] > self._reservoir.least]
-        rows = np.sort(rows[~np.isin(keys[rows], self._reservoir.keys())]) if len(rows) else rows
+        rows = np.sort(rows[~self._reservoir.holds(keys[rows])]) if len(rows) else rows
         if len(rows):
             chosen = [other if isinstance(other, int) else other[rows] for other in others]
             self._reservoir.add(first[rows], *chosen, keys=keys[rows])
+
+    def rename(self, column: int, old: int, new: int) -> None:
+        """Put a number in the place of another in one column; keys stay as they were drawn.
+
+        So an entry of the old number, shown again under the new one, counts as another.
+        """
+        self._reservoir.rename(column, old, new)
 
     def columns(self) -> list[Tensor]:
         """Return the kept entries, largest key first (the prefix of any length is uniform too)."""

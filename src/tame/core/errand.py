@@ -6,7 +6,7 @@ What becomes of an expert depends on that expert alone, so it does not matter wh
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 
@@ -22,6 +22,7 @@ from tame.types import NetMaker, Progress, State, silent
 MANY = 2
 
 
+@runtime_checkable
 class Workers(Protocol):
     """Those who do pieces of work, each a function of bytes, in any order."""
 

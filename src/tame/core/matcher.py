@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tame.types import Reading, ShiftDetector
 
@@ -14,6 +14,7 @@ class Candidate(Protocol):
     def detector(self) -> ShiftDetector: ...
 
 
+@runtime_checkable
 class Matcher(Protocol):
     """Picks among experts by how they read a batch."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from tame.types import Progress, silent
 PRUNABLE = (nn.Linear, nn.modules.conv._ConvNd)  # noqa: SLF001 (the common base of convolutions)
 
 
+@runtime_checkable
 class Pruner(Protocol):
     """Makes trained networks small, with a sample of their data at hand."""
 

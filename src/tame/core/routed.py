@@ -18,6 +18,7 @@ CHUNK = 256
 CHUNK_ON_GPU = 2**23  # numbers, not samples
 
 
+@runtime_checkable
 class Decision(Protocol):
     """Turns routing and experts into one score a label."""
 

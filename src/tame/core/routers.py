@@ -58,11 +58,16 @@ class NetworkRouter(nn.Module):
             ready if self.step is None else self.step(raw)
         ).log_softmax(1)
         if self.late is not None:
-            near = self.late(raw, ready).argmax(1)
-            newcomer = ~torch.isin(near, self.known)
-            scores[newcomer] = float("-inf")
-            scores[newcomer, near[newcomer]] = 0.0
+            send_to_newcomers(scores, self.late(raw, ready), self.known)
         return scores
+
+
+def send_to_newcomers(scores: Tensor, near: Tensor, known: Tensor) -> None:
+    """Give samples whose nearest mean is that of an expert not known to that expert, in place."""
+    nearest = near.argmax(1)
+    newcomer = ~torch.isin(nearest, known)
+    scores[newcomer] = float("-inf")
+    scores[newcomer, nearest[newcomer]] = 0.0
 
 
 class OneExpert(nn.Module):

@@ -1,27 +1,25 @@
 """Which expert an unlabelled sample belongs to."""
 
-import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self, runtime_checkable
 
-import torch
 from torch import Tensor, nn
 
 from tame.core.augment import Affine
 from tame.core.inputs import Inputs, InputStep
-from tame.core.means import nearest_means
 from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero, magnitude_masks
+from tame.core.remembering import Remembering, positions
 from tame.core.reservoir import Reservoir
-from tame.core.routers import NetworkRouter, OneExpert
+from tame.core.routers import NearestMean, NetworkRouter
 from tame.core.strata import Strata
 from tame.engine.fitting import Job, Recipe, Samples, apply_masks, fit
 from tame.engine.randomness import derive, torch_generator
-from tame.nets import resolve
 from tame.types import Progress, State, silent
 
 
+@runtime_checkable
 class Selector(Protocol):
     """Remembers which expert learned from which samples, and routes new samples likewise."""
 
@@ -60,7 +58,7 @@ class Selector(Protocol):
 
 
 @dataclass
-class NetworkSelector:
+class NetworkSelector(Remembering):
     """A network trained on a uniform sample of the whole stream, each with its expert's id.
 
     `memory` (C_s) samples are kept; `net` "same" is the experts' own kind, `inputs` an input step
@@ -80,40 +78,12 @@ class NetworkSelector:
     retraining: Recipe = field(
         default_factory=lambda: Recipe(epochs=20, rate=0.01, augment=Affine())
     )
-    _seed: int = field(init=False, default=0, repr=False)
-    _reservoir: Reservoir | Strata = field(init=False, repr=False, compare=False)
-    _shape: tuple[int, ...] = field(init=False, default=(), repr=False)
-    _net: nn.Module | None = field(init=False, default=None, repr=False)
     _known: list[int] = field(init=False, default_factory=list, repr=False)
-    _fitted: int = field(init=False, default=0, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.sparsity < 1:
             raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
-        self._reservoir = self._empty(0)
-
-    def fresh(self, seed: int) -> Self:
-        copied = replace(self)
-        copied.reseed(seed)
-        return copied
-
-    def reseed(self, seed: int) -> None:
-        """Start over with an empty memory."""
-        self._seed = seed
-        self._reservoir = self._empty(derive(seed, "selector memory"))
-
-    def _empty(self, seed: int) -> Reservoir | Strata:
-        return Strata(self.each, seed) if self.each else Reservoir(self.memory, seed)
-
-    def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None:
-        self._reservoir.add(raw, slots, expert)
-
-    def rename(self, old: int, new: int) -> None:
-        self._reservoir.rename(2, old, new)
-        self._net, self._known, self._fitted = None, [], -1
-
-    def spare(self) -> Self:
-        return copy.deepcopy(self, {id(self._net): self._net})
+        super().__post_init__()
 
     def fit(self, plan: Blueprint, step: InputStep, progress: Progress = silent) -> bool:
         if self._fitted == self._reservoir.seen:
@@ -126,26 +96,9 @@ class NetworkSelector:
         if len(known) > 1:
             own = self._step(step)
             self._shape = own.output_shape
-            plan = replace(plan, input_shape=self._shape)
             samples = Samples(raw, target, own.prepare, len(known)).to(plan.device)
             self._train(plan, samples, progress)
         return True
-
-    def router(self, step: InputStep, owners: Sequence[int]) -> nn.Module:
-        count = len(owners)
-        if count == 1:
-            return OneExpert(0, 1)
-        late = set(owners) - set(self._known)
-        means = None
-        if late or self._net is None:
-            means = nearest_means(self._reservoir.columns(), step, owners)
-        if self._net is None and means is not None:
-            return means
-        assert self._net is not None  # noqa: S101 (one of the two exists)
-        positions = {owner: position for position, owner in enumerate(owners)}
-        known = torch.tensor([positions[i] for i in self._known], device=step.mean.device)
-        own = None if self.inputs is None else self._step(step)
-        return NetworkRouter(self._net, known, count, means, own)
 
     def parameters(self) -> tuple[int, int, int]:
         if self._net is None:
@@ -153,43 +106,34 @@ class NetworkSelector:
         dense = sum(p.numel() for p in self._net.parameters())
         return count_nonzero(self._net), round(dense * (1 - self.sparsity)), dense
 
-    def nbytes(self) -> tuple[int, int]:
-        model = sum(p.nbytes for p in self._net.state_dict().values()) if self._net else 0
-        return model, self._reservoir.nbytes()
-
-    def samples(self) -> int:
-        """Return how many samples are kept."""
-        return len(self._reservoir)
-
     def state_dict(self) -> State:
-        return {
-            "reservoir": self._reservoir.state_dict(),
-            "net": None if self._net is None else dict(self._net.state_dict()),
-            "shape": list(self._shape),
-            "known": self._known,
-            "fitted": self._fitted,
-        }
+        return {**super().state_dict(), "known": self._known}
 
     def load_state_dict(self, state: State, plan: Blueprint | None) -> None:
-        self._reservoir.load_state_dict(state["reservoir"])
         self._known = state["known"]
-        self._fitted = state["fitted"]
-        self._shape = tuple(state["shape"])
-        self._net = None
-        if state["net"] is not None and plan is not None:
-            self._net = self._build(replace(plan, input_shape=self._shape)).eval()
-            self._net.load_state_dict(state["net"])
+        super().load_state_dict(state, plan)
+
+    def _empty(self, seed: int) -> Reservoir | Strata:
+        return Strata(self.each, seed) if self.each else Reservoir(self.memory, seed)
+
+    def _taught(self) -> list[int]:
+        return self._known
+
+    def _route(self, step: InputStep, owners: Sequence[int], late: NearestMean | None) -> nn.Module:
+        assert self._net is not None  # noqa: S101 (asked for where there is one)
+        known = positions(self._known, owners, step.mean.device)
+        own = None if self.inputs is None else self._step(step)
+        return NetworkRouter(self._net, known, len(owners), late, own)
+
+    def _frame(self, plan: Blueprint, weights: State) -> nn.Module:  # noqa: ARG002 (every form's)
+        return self._build(plan, self.net, len(self._known))
 
     def _step(self, step: InputStep) -> InputStep:
         return step if self.inputs is None else step.under(self.inputs)
 
-    def _build(self, plan: Blueprint) -> nn.Module:
-        make = plan.make if self.net == "same" else resolve(self.net)
-        return replace(plan, make=make).build(len(self._known), "selector", self._fitted)
-
     def _train(self, plan: Blueprint, samples: Samples, progress: Progress) -> None:
         generator = torch_generator(derive(self._seed, "selector", self._fitted))
-        net = self._build(plan)
+        net = self._build(plan, self.net, len(self._known))
         job = Job(net, samples, generator)
         fit([job], self.training, _named(progress, "training the selector"))
         if self.sparsity > 0:
