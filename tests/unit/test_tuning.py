@@ -109,6 +109,14 @@ def test_a_trial_that_breaks_or_takes_too_long_has_no_score_and_is_not_chosen(tm
     assert json.loads((tmp_path / "broken" / "result.json").read_text())["score"] is None
 
 
+def test_a_batch_held_back_whole_is_passed_over(tmp_path):
+    single = GRID.replace("batch = 50", "batch = 1\nlengths = [40]")
+    trial = trials(read_plan(write(tmp_path, single)))[0]
+    try_out(Task(trial.name, str(tmp_path / "one"), dict(trial.table)), Unwatched())
+    found = json.loads((tmp_path / "one" / "result.json").read_text())
+    assert found["score"] is not None, found
+
+
 def test_rows_tuned_elsewhere_keep_their_choice(tmp_path):
     plan = read_plan(write(tmp_path))
     before = {

@@ -171,7 +171,8 @@ def _score(table: dict[str, Any], tuning: Tuning, watcher: Any, begun: float) ->
     watcher.phase("stream", len(stream), 0)
     for step, batch in enumerate(stream.batches()):
         telling.inform(learner, step)
-        watcher.step(learner.observe(batch))
+        if len(batch):  # a small one may be held back whole
+            watcher.step(learner.observe(batch))
         if watcher.stop_asked():
             raise StopRequestedError("stopped in the middle of a trial")
         if time.perf_counter() - begun > 60 * tuning.minutes:
