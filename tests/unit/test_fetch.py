@@ -342,7 +342,7 @@ def test_archive_that_reaches_outside_is_refused(server, courier, tmp_path):
         (packed(INSIDE)[:-40], "cannot be unpacked"),
         (packed({"folder-py/one": PIECES["one"]}), "does not hold folder-py/two"),
     ],
-    ids=["no archive", "cut short", "a file short"],  # bytes as names would hold the time of day
+    ids=["no archive", "cut short", "a file short"],
 )
 def test_broken_archive_is_refused_and_nothing_lands(server, courier, tmp_path, archive, message):
     server.files["tiny.tar.gz"] = archive
