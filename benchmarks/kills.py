@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ SHORT = (
 )
 PLAN = {"before the first checkpoint": 3, "consolidation": 5, "checkpoint write": 3, "random": 9}
 PATIENCE = 300.0
+HASTE = (1.0, 2.0, 4.0)  # a run may end sooner than the reference did
+Moment = Callable[[Path, float], bool]
 
 
 def command(folder: Path, settings: tuple[str, ...], *, resume: bool = False) -> list[str]:
@@ -47,17 +50,19 @@ def command(folder: Path, settings: tuple[str, ...], *, resume: bool = False) ->
     return line
 
 
-def when_killed(
-    folder: Path, settings: tuple[str, ...], moment: Callable[[Path, float], bool]
-) -> bool:
-    """Start a run and kill it at the moment; return False if it ended first."""
+def when_killed(folder: Path, settings: tuple[str, ...], moment: Moment, haste: float) -> bool:
+    """Start a run and kill it at the moment; return False if it ended first.
+
+    With `haste` the moment is told that more time was spent than was.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
     process = subprocess.Popen(
         command(folder, settings), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     begun = time.monotonic()
     while process.poll() is None:
         spent = time.monotonic() - begun
-        if moment(folder, spent) or spent > PATIENCE:
+        if moment(folder, haste * spent) or spent > PATIENCE:
             process.kill()
             process.wait()
             return True
@@ -71,7 +76,7 @@ def before_first(folder: Path, spent: float) -> bool:
     return (folder / "events.jsonl").exists() and not (folder / "model.tame").exists()
 
 
-def writing(count: int) -> Callable[[Path, float], bool]:
+def writing(count: int) -> Moment:
     """Return a moment: the `count`-th distinct time that a partial checkpoint is seen."""
     seen = {"now": False, "times": 0}
 
@@ -85,7 +90,7 @@ def writing(count: int) -> Callable[[Path, float], bool]:
     return moment
 
 
-def consolidating(after: float) -> Callable[[Path, float], bool]:
+def consolidating(after: float) -> Moment:
     """Return a moment: so many seconds after the checkpoint that precedes consolidation."""
     begun: list[float] = []
 
@@ -95,6 +100,11 @@ def consolidating(after: float) -> Callable[[Path, float], bool]:
         return bool(begun) and spent - begun[0] >= after
 
     return moment
+
+
+def at(when: float) -> Moment:
+    """Return a moment: so many seconds after the start."""
+    return lambda _, spent: spent >= when
 
 
 def phase(folder: Path) -> str:
@@ -123,22 +133,23 @@ def resume_and_compare(folder: Path, reference: Path) -> str:
     return difference(documents[0][1], documents[1][1]) or ""
 
 
-def moments(plan: dict[str, int], seconds: dict[str, float]) -> list[tuple[str, Any]]:
-    """Return the planned moments, times drawn from what the reference run took."""
+def moments(
+    plan: dict[str, int], seconds: dict[str, float]
+) -> list[tuple[str, Callable[[], Moment]]]:
+    """Return how to make the planned moments, times drawn from what the reference run took."""
     draws = random.Random(0)  # noqa: S311 (a schedule, not a secret)
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, Callable[[], Moment]]] = []
     for kind, count in plan.items():
         for number in range(count):
             if kind == "before the first checkpoint":
-                moment: Any = before_first
+                found.append((kind, lambda: before_first))
             elif kind == "consolidation":
-                moment = consolidating(draws.uniform(0.05, 0.9) * seconds["consolidate"])
+                after = draws.uniform(0.05, 0.9) * seconds["consolidate"]
+                found.append((kind, partial(consolidating, after)))
             elif kind == "checkpoint write":
-                moment = writing(number + 1)
+                found.append((kind, partial(writing, number + 1)))
             else:
-                at = draws.uniform(0.3, 0.95) * seconds["wall"]
-                moment = lambda _, spent, at=at: spent >= at  # noqa: E731
-            found.append((kind, moment))
+                found.append((kind, partial(at, draws.uniform(0.3, 0.95) * seconds["wall"])))
     return found
 
 
@@ -150,9 +161,9 @@ def trial(plan: dict[str, int], settings: tuple[str, ...], root: Path) -> list[d
     seconds = json.loads((reference / "result.json").read_text())["seconds"]
     seconds["wall"] = time.monotonic() - begun
     rows = []
-    for number, (kind, moment) in enumerate(moments(plan, seconds)):
+    for number, (kind, make) in enumerate(moments(plan, seconds)):
         folder = root / f"kill-{number}"
-        killed = when_killed(folder, settings, moment)
+        killed = any(when_killed(folder, settings, make(), haste) for haste in HASTE)
         state = phase(folder) or "no checkpoint"
         problem = resume_and_compare(folder, reference) if killed else "ended before the kill"
         rows.append({"kind": kind, "killed_in": state, "equal": not problem, "problem": problem})

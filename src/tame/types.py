@@ -181,7 +181,6 @@ class Consolidation:
     refused: int = 0
 
 
-@runtime_checkable
 class ShiftDetector(Protocol):
     """Decides, one reading at a time, whether an expert is still seeing its own data."""
 
