@@ -58,7 +58,7 @@ class Caution:
         data for as long as a probation lasts at least.
         """
         self._doubt = None
-        scene.pool.active.network.forget()
+        scene.pool.active.forget()
         probation, self._probation = self._probation, None
         if probation is not None and not self._may_stay(probation, scene.pool.active):
             self._withdraw(scene, probation, probation.old, last=0)
@@ -114,7 +114,7 @@ class Caution:
             return self._stay(scene, doubt)
         if doubt.is_refused() or len(doubt.held) >= self.settings.patience:
             return self._recruit(scene, doubt)
-        active.network.forget()
+        active.forget()
         return Turn(NOBODY, change=Change.SUSPECTED, since=doubt.noticed)
 
     def _stay(self, scene: Scene, doubt: Doubt) -> Turn:
@@ -204,7 +204,7 @@ class Caution:
         newcomer, self._probation = scene.pool.active, None
         self._doubt = Doubt(newcomer.id, verdict)
         self._doubt.hold(scene, batch, lesson, self._ledger.mark(newcomer))
-        newcomer.network.forget()
+        newcomer.forget()
         return Turn(NOBODY, change=Change.RECRUITED, since=probation.since)
 
     def _withdraw(self, scene: Scene, probation: Probation, back: int, last: int) -> Turn:

@@ -28,6 +28,14 @@ class Compact(NamedTuple):
     steps: int
 
 
+class Ahead(NamedTuple):
+    """Numbers drawn for a batch that may yet be learned, and the generator's state before."""
+
+    lesson: Lesson
+    odds: Tensor
+    before: Tensor
+
+
 class Expert:
     """Knows one distribution: learns it, is surprised by others, remembers a sample of it."""
 
@@ -47,6 +55,7 @@ class Expert:
         self.mark: Mark | None = None  # of its losses when it was last left, where that is kept
         self.draws = torch_generator(derive(plan.seed, "augment", number))
         self._thinner = settings.pruner if isinstance(settings.pruner, Thinner) else None
+        self._ahead: Ahead | None = None
         self._reading = Reading(math.nan)
         self._restarted = False
 
@@ -55,10 +64,11 @@ class Expert:
 
         An expert about to learn whose weights are no numbers any more begins anew.
         """
-        reading = self.network.measure(lesson, keep=keep)
+        odds = self._odds(lesson) if keep else None
+        reading = self.network.measure(lesson, keep=keep, odds=odds)
         if keep and not math.isfinite(reading.loss) and not self.network.is_finite():
             self._restart()
-            reading = self.network.measure(lesson)
+            reading = self.network.measure(lesson, odds=odds)
         reading = reading._replace(unseen=unseen(lesson, self.taught))
         self._reading = reading
         return reading
@@ -68,15 +78,14 @@ class Expert:
 
         Returns True if the expert was given fresh weights: it never learned, or was broken.
         """
+        restarted = self.train(lesson)
         self.memory.add(lesson.raw, lesson.slots)
-        return self.train(lesson)
+        return restarted
 
     def train(self, lesson: Lesson) -> bool:
         """Train on the batch just measured, and remember nothing of it but its labels."""
-        augment, odds = self.network.plan.augment, None
-        if augment is not None:
-            odds = torch.rand(augment.numbers, len(lesson), generator=self.draws)
-        self.network.learn(lesson, odds)
+        self.network.learn(lesson, self._odds(lesson))
+        self._ahead = None
         self._thin()
         seen = lesson.counts.copy()
         seen[: len(self.counts)] += self.counts
@@ -87,6 +96,30 @@ class Expert:
             self._restart()
         restarted, self._restarted = self._restarted, False
         return restarted
+
+    def forget(self) -> None:
+        """Drop what measuring kept and drew for a step that will not be taken."""
+        self.network.forget()
+        self._take_back()
+
+    def _odds(self, lesson: Lesson) -> Tensor | None:
+        """Return the numbers by which a batch is changed; what is not learned from draws none."""
+        augment = self.network.plan.augment
+        if augment is None:
+            return None
+        if self._ahead is not None and self._ahead.lesson is lesson:
+            return self._ahead.odds
+        self._take_back()
+        before = self.draws.get_state()
+        odds = torch.rand(augment.numbers, len(lesson), generator=self.draws)
+        self._ahead = Ahead(lesson, odds, before)
+        return odds
+
+    def _take_back(self) -> None:
+        """Be as before the numbers of a batch that was not learned were drawn."""
+        if self._ahead is not None:
+            self.draws.set_state(self._ahead.before)
+        self._ahead = None
 
     def _thin(self) -> None:
         """Prune on while the data is there; who has been pruned for good keeps its mask."""
@@ -128,6 +161,7 @@ class Expert:
 
     def brief(self) -> State:
         """Return its state but for its memory and its pruned copy; tensors are shared."""
+        drawn = self.draws.get_state() if self._ahead is None else self._ahead.before
         return {
             "id": self.id,
             "network": self.network.state_dict(),
@@ -136,7 +170,7 @@ class Expert:
             "counts": self.counts.tolist(),
             "batch": self.batch,
             "settled": self.settled,
-            "draws": self.draws.get_state(),
+            "draws": drawn,
             "mark": None if self.mark is None else list(self.mark),
         }
 
@@ -148,6 +182,7 @@ class Expert:
         self.counts = np.array(state["counts"], dtype=np.int64)
         self.batch = state["batch"]
         self.settled = state["settled"]
+        self._ahead = None
         restore_torch(self.draws, state["draws"])
         self.mark = as_mark(state.get("mark"))
 

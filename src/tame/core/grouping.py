@@ -25,6 +25,7 @@ class _Stretch(NamedTuple):
     position: int
     begin: int
     length: int
+    kind: str = ""
 
 
 def grouped(
@@ -45,26 +46,34 @@ def grouped(
     [[[1, 1], [3, 3], [0, 2]]]
     """
     order = chosen.argsort(stable=True)
-    counts = chosen.bincount().tolist()
+    alone, small = _stretches(chosen.bincount().tolist(), kind, pays)
+    for one in alone:
+        for rows in order[one.begin : one.begin + one.length].split(chunk):
+            yield Group([one.position], rows.unsqueeze(0))
+    for team in _teams(small):
+        yield Group([stretch.position for stretch in team], _rows(order, team))
+
+
+def _stretches(
+    counts: Sequence[int], kind: Callable[[int], Hashable], pays: Callable[[int], bool]
+) -> tuple[list[_Stretch], list[_Stretch]]:
+    """Return the samples of each expert: of those that come alone, and of those in groups."""
     begin = 0
     alone: list[_Stretch] = []
     small: list[_Stretch] = []
     for position, count in enumerate(counts):
-        if count:
-            stretch = _Stretch(position, begin, count)
-            (small if kind(position) is not None and pays(count) else alone).append(stretch)
+        if count and pays(count) and (found := kind(position)) is not None:
+            small.append(_Stretch(position, begin, count, repr(found)))
+        elif count:
+            alone.append(_Stretch(position, begin, count))
         begin += count
-    for position, begin, count in alone:
-        for rows in order[begin : begin + count].split(chunk):
-            yield Group([position], rows.unsqueeze(0))
-    for team in _teams(small, kind):
-        yield Group([stretch.position for stretch in team], _rows(order, team))
+    return alone, small
 
 
-def _teams(small: Sequence[_Stretch], kind: Callable[[int], Hashable]) -> Iterator[list[_Stretch]]:
+def _teams(small: Sequence[_Stretch]) -> Iterator[list[_Stretch]]:
     """Put stretches of one kind and like lengths together, not too many samples at once."""
-    ranked = sorted(small, key=lambda one: (repr(kind(one.position)), one.length))
-    for _, alike in groupby(ranked, key=lambda one: repr(kind(one.position))):
+    ranked = sorted(small, key=lambda one: (one.kind, one.length))
+    for _, alike in groupby(ranked, key=lambda one: one.kind):
         team: list[_Stretch] = []
         for stretch in alike:
             full = len(team) == MANY or (len(team) + 1) * stretch.length > TOGETHER

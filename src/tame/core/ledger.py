@@ -108,7 +108,7 @@ class Ledger:
             for batch in self.queue.owned(old.id):
                 if found.step <= batch.step < since:
                     self._repeat(scene, old, batch)
-        old.network.forget()
+        old.forget()
         old.mark = self.mark(old)
         self._look_back(scene, old)
         return since

@@ -103,14 +103,15 @@ class Network:
         self.masks: dict[str, Tensor] = {}
         self._equip(plan.build(slots, *self.path))
 
-    def measure(self, lesson: Lesson, *, keep: bool = True) -> Reading:
+    def measure(self, lesson: Lesson, *, keep: bool = True, odds: Tensor | None = None) -> Reading:
         """Return the loss on a batch that has trained nothing yet; `keep` if learning may follow.
 
-        Only then does it take its turn on the bench.
+        Only then does it take its turn on the bench. `odds`, where they are drawn already, are
+        those that learning will bring: what they say can be done while the loss is looked at.
         """
         self.grow(lesson.live)
         bench = self.plan.bench if keep else None
-        reading = None if bench is None else bench.measure(self, lesson)
+        reading = None if bench is None else bench.measure(self, lesson, odds)
         return reading or self._step.measure(lesson, keep=keep)
 
     def learn(self, lesson: Lesson, odds: Tensor | None = None) -> None:

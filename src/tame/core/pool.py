@@ -105,7 +105,7 @@ class ExpertPool:
 
     def switch(self, expert: Expert) -> Expert:
         """Make a known expert the active one."""
-        self.active.network.forget()
+        self.active.forget()
         self.active = self._wake(expert)
         return self.active
 
@@ -121,7 +121,7 @@ class ExpertPool:
     def recruit(self) -> Expert:
         """Add a new expert and make it the active one."""
         if self._awake:
-            self.active.network.forget()
+            self.active.forget()
         self.active = Expert(self._next, self.plan, self._settings)
         self.active.memory.thin(self._room)
         self._awake[self._next] = self.active

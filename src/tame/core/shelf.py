@@ -165,8 +165,7 @@ class Shelf(nn.Module):
     def dense(self, rows: Sequence[int]) -> Tensor:
         """Return the weights of experts of one layout, a row each, zeros included."""
         size = self.layout(rows[0]).size
-        spans = [self._span(row, 0) for row in rows]
-        values = torch.cat([self.values[begin:end] for begin, end in spans])
+        values = _cut(self.values, [self._span(row, 0) for row in rows])
         owner, place = self._places(rows, len(values))
         dense = values.new_zeros(len(rows) * size)
         dense[owner * size + place] = values
@@ -222,7 +221,7 @@ class Shelf(nn.Module):
         """Return the row and the place of all weights of experts of one layout."""
         width = WIDE if self.layout(rows[0]).wide else NARROW
         spans = [self._span(row, 1) for row in rows]
-        gaps = torch.cat([self.gaps[begin:end] for begin, end in spans]).view(width)
+        gaps = _cut(self.gaps, spans).view(width)
         lengths = [(end - begin) // width.itemsize for begin, end in spans]
         return from_gaps(gaps, torch.tensor(lengths, device=gaps.device), total)
 
@@ -250,6 +249,18 @@ class Shelf(nn.Module):
 def _numbered(kinds: Iterable[Kind]) -> dict[Kind, int]:
     """Give each different kind a number, in order of first sight."""
     return {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
+
+
+def _cut(whole: Tensor, spans: Sequence[tuple[int, int]]) -> Tensor:
+    """Return parts of a row one after another; neighbours are cut out in one piece."""
+    merged = [spans[0]]
+    for begin, end in spans[1:]:
+        if begin == merged[-1][1]:
+            merged[-1] = (merged[-1][0], end)
+        else:
+            merged.append((begin, end))
+    parts = [whole[begin:end] for begin, end in merged]
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def _joined(parts: Sequence[Tensor], dtype: torch.dtype) -> Tensor:

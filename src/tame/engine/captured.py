@@ -4,8 +4,9 @@ Recorded work holds addresses. So there is one bench, with memory of its own, an
 to learn moves in: its tensors are copied there and stand there until another one comes. Measuring,
 forward-backward and update are separate graphs, and the host decides before anything of a network
 is changed. Where the measuring forward is the training forward, the backward pass runs while the
-host decides: gradients change nothing, and those of a batch that surprised are never used. What
-does not fit a recorded shape (the last batch, new labels) is stepped eagerly, on the same tensors.
+host decides: gradients change nothing, and those of a batch that surprised are never used. Where it
+is not, samples are augmented meanwhile, if the numbers for it came with them. What does not fit a
+recorded shape (the last batch, new labels) is stepped eagerly, on the same tensors.
 """
 
 import copy
@@ -46,54 +47,71 @@ class Recording:
         self._masks = masks
         self._live = lesson.live
         self._inputs = lesson.step
-        self._box = Postbox(lesson)
         augment, count, device = step.manner.augment, len(lesson), lesson.device
-        self._odds = None if augment is None else torch.rand(augment.numbers, count, device=device)
+        self._box = Postbox(lesson, 0 if augment is None else augment.numbers)
         self._losses = torch.empty(count, pin_memory=True)
         self._kept: Tensor | None = None
+        self._changed: Tensor | None = None
+        self._prepared = False
         self._measured = torch.cuda.Event()
-        self._box.send(lesson)
+        self._box.send(lesson, None)
         with unchanged(everything(step.net, step.optimiser), device):
             practise(self._whole)
-            self._kept = None  # what practice left would tie the recording to its stream
+            self._kept = self._changed = None  # what practice left would tie them to its stream
             step.optimiser.zero_grad(set_to_none=True)
-            first = record(self._measure, None)
-            pool = first.pool()
-            rest = record(self._forward_backward, pool), record(self._update, pool)
-            self._graphs = (first, *rest)
+            self._measuring = record(self._measure, None)
+            pool = self._measuring.pool()
+            self._preparing = None if self._once else record(self._prepare, pool)
+            self._training = record(self._forward_backward, pool)
+            self._updating = record(self._update, pool)
         self._kept = None
 
-    def measure(self, lesson: Lesson) -> Reading:
-        """Return the loss of a batch; what was sent to the device before is done by then."""
-        self._box.send(lesson)
-        self._graphs[0].replay()
+    def measure(self, lesson: Lesson, odds: Tensor | None) -> Reading:
+        """Return the loss of a batch; what was sent to the device before is done by then.
+
+        What training on it would need and what changes nothing runs while the host decides.
+        """
+        self._box.send(lesson, odds)
+        self._measuring.replay()
         self._measured.record()
-        if self._step.measures_by_training:
-            self._graphs[1].replay()
+        self._prepared = odds is not None or self._box.odds is None
+        if self._preparing is None:
+            self._training.replay()
+        elif self._prepared:
+            self._preparing.replay()
         self._measured.synchronize()
         return read(self._losses)
 
     def learn(self, odds: Tensor | None, draws: PrivateDraws | None) -> None:
         """Train on the batch just measured."""
-        if self._odds is not None and odds is not None:
-            self._odds.copy_(odds, non_blocking=True)
-        if not self._step.measures_by_training:
+        if self._preparing is not None:
+            if not self._prepared:
+                if self._box.odds is not None and odds is not None:
+                    self._box.odds.copy_(odds, non_blocking=True)
+                self._preparing.replay()
             with draws or nullcontext():
-                self._graphs[1].replay()
-        self._graphs[2].replay()
+                self._training.replay()
+        self._updating.replay()
+
+    @property
+    def _once(self) -> bool:
+        return self._step.measures_by_training
 
     def _measure(self) -> None:
         step, box = self._step, self._box
-        keep = step.measures_by_training
-        found = step.judge(self._inputs(box.raw), box.target, self._live, keep=keep)
+        found = step.judge(self._inputs(box.raw), box.target, self._live, keep=self._once)
         self._losses.copy_(found.detach(), non_blocking=True)
         self._kept = found
 
+    def _prepare(self) -> None:
+        box = self._box
+        self._changed = self._inputs.prepare(box.raw, self._step.manner.augment, box.odds)
+
     def _forward_backward(self) -> None:
-        step, box, losses = self._step, self._box, self._kept
-        if losses is None or not step.measures_by_training:
-            x = self._inputs.prepare(box.raw, step.manner.augment, self._odds)
-            losses = step.train(x, box.target, self._live)
+        step, losses = self._step, self._kept
+        if self._changed is not None:
+            losses = step.train(self._changed, self._box.target, self._live)
+        assert losses is not None  # noqa: S101 (measured, or prepared)
         step.backward(losses)
 
     @torch.no_grad()
@@ -105,38 +123,53 @@ class Recording:
 
     def _whole(self) -> None:
         self._measure()
+        if not self._once:
+            self._prepare()
         self._forward_backward()
         self._update()
 
 
 class Postbox:
-    """One place on the device for inputs and targets, and its pinned twin on the host."""
+    """One place on the device for inputs, uniform numbers and targets, and its pinned twin."""
 
-    def __init__(self, lesson: Lesson) -> None:
-        size = -(-lesson.raw.nbytes // ALIGNMENT) * ALIGNMENT
-        total = size + lesson.slots.nbytes
-        self._inbox = torch.zeros(total, dtype=torch.uint8, device=lesson.device)
-        self._stage = torch.zeros(total, dtype=torch.uint8, pin_memory=True)
-        self.raw, self.target = self._parts(self._inbox, lesson)
-        self._raw, self._target = self._parts(self._stage, lesson)
+    def __init__(self, lesson: Lesson, numbers: int) -> None:
+        self._numbers = numbers
+        parts = (lesson.raw.nbytes, 4 * numbers * len(lesson), lesson.slots.nbytes)
+        ends = [0]
+        for part in parts:
+            ends.append(ends[-1] + -(-part // ALIGNMENT) * ALIGNMENT)
+        self._places = [
+            slice(begin, begin + part) for begin, part in zip(ends, parts, strict=False)
+        ]
+        self._inbox = torch.zeros(ends[-1], dtype=torch.uint8, device=lesson.device)
+        self._stage = torch.zeros(ends[-1], dtype=torch.uint8, pin_memory=True)
+        self.raw, self.odds, self.target = self._parts(self._inbox, lesson)
+        self._raw, self._odds, self._target = self._parts(self._stage, lesson)
 
-    def send(self, lesson: Lesson) -> None:
+    def send(self, lesson: Lesson, odds: Tensor | None) -> None:
         """Bring a batch to the device in one copy.
 
         The stage is free: the loss of the batch before was waited for, and came after its copy.
         """
         self._target.copy_(lesson.slots)
+        if self._odds is not None and odds is not None:
+            self._odds.copy_(odds)
         if lesson.raw.is_cuda:
-            self.target.copy_(self._target, non_blocking=True)
+            rest = slice(self._places[1].start, None)
+            self._inbox[rest].copy_(self._stage[rest], non_blocking=True)
             self.raw.copy_(lesson.raw)
         else:
             self._raw.copy_(lesson.raw)
             self._inbox.copy_(self._stage, non_blocking=True)
 
-    @staticmethod
-    def _parts(box: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor]:
-        raw = box[: lesson.raw.nbytes].view(lesson.raw.dtype).view(lesson.raw.shape)
-        return raw, box[-lesson.slots.nbytes :].view(lesson.slots.dtype)
+    def _parts(self, box: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor | None, Tensor]:
+        raw, odds, target = (box[place] for place in self._places)
+        shape = (self._numbers, len(lesson))
+        return (
+            raw.view(lesson.raw.dtype).view(lesson.raw.shape),
+            odds.view(torch.float32).view(shape) if self._numbers else None,
+            target.view(lesson.slots.dtype),
+        )
 
 
 class Bench:
@@ -157,7 +190,7 @@ class Bench:
         self._sighted: dict[tuple[Any, ...], int] = {}
         self._current: Recording | None = None
 
-    def measure(self, tenant: Tenant, lesson: Lesson) -> Reading | None:
+    def measure(self, tenant: Tenant, lesson: Lesson, odds: Tensor | None) -> Reading | None:
         """Return the loss of a batch, or None if it has to be measured eagerly."""
         self._current = None
         if self._tenant is not tenant:
@@ -166,7 +199,7 @@ class Bench:
         if recording is None:
             return None
         self._current = recording
-        return recording.measure(lesson)
+        return recording.measure(lesson, odds)
 
     def learn(self, rate: float, odds: Tensor | None, draws: PrivateDraws | None) -> bool:
         """Train on the batch just measured; False if it has to be done eagerly."""
