@@ -19,11 +19,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import variants
+
 QUICK = (
     "selector.training.epochs=5",
     "selector.retraining.epochs=1",
     "pruner.retraining.epochs=5",
 )
+LOGITS = ("training.output=logits", "training.rate=0.02")
 TWICE = "stream.order=[0,1,2,3,4,0,1,2,3,4]"
 RETURN = "stream.order=[0,1,2,1,3]"
 
@@ -76,6 +79,11 @@ GROUPS = {
     "mnist-svhn-one-norm": runs("mnist-svhn-one-norm", 3, "mnist-svhn-one-norm"),
     "svhn-mnist-gap": [
         *runs("svhn-mnist.unpruned-experts", 3, "svhn-mnist", "pruner.sparsity=0"),
+        *runs("svhn-mnist.logits-unpruned", 3, "svhn-mnist", "pruner.sparsity=0", *LOGITS),
+    ],
+    "mnist-svhn-gap": [
+        *runs("mnist-svhn.unpruned-experts", 3, "mnist-svhn", "pruner.sparsity=0"),
+        *runs("mnist-svhn.logits-unpruned", 3, "mnist-svhn", "pruner.sparsity=0", *LOGITS),
     ],
     "split-cifar100-20": runs("split-cifar100-20", 3, "split-cifar100-20", traced=1),
     "split-cifar100-20-global": runs("split-cifar100-20-global", 1, "split-cifar100-20-global"),
@@ -95,10 +103,10 @@ def command(job: Job, folder: Path, options: argparse.Namespace) -> list[str]:
     return line
 
 
-def collect(job: Job, folder: Path, out: Path) -> None:
+def collect(job: Job, folder: Path, options: argparse.Namespace) -> None:
     """Copy what a finished run is remembered by."""
-    result = json.loads((folder / "result.json").read_text())
-    result["name"], result["changes"] = job.name, list(job.changes)
+    out, result = options.out, json.loads((folder / "result.json").read_text())
+    result["name"], result["changes"] = job.name, [*job.changes, *variants.told(options.set)]
     (out / f"{job.title}.json").write_text(json.dumps(result, indent=1) + "\n")
     if job.trace:
         packed = gzip.compress((folder / "events.jsonl").read_bytes(), mtime=0)
@@ -121,7 +129,7 @@ def work_through(jobs: list[Job], options: argparse.Namespace) -> int:
             process = subprocess.Popen(line, stdout=log, stderr=log, env=environment)
             running.append((job, folder, process))
         time.sleep(0.5)
-        running = [entry for entry in running if not settled(*entry, options.out)]
+        running = [entry for entry in running if not settled(*entry, options)]
     for _, _, process in running:
         process.send_signal(signal.SIGINT)
     for _, _, process in running:
@@ -129,12 +137,14 @@ def work_through(jobs: list[Job], options: argparse.Namespace) -> int:
     return len(waiting) + len(running)
 
 
-def settled(job: Job, folder: Path, process: "subprocess.Popen[bytes]", out: Path) -> bool:
+def settled(
+    job: Job, folder: Path, process: "subprocess.Popen[bytes]", options: argparse.Namespace
+) -> bool:
     """Say whether a job has ended, and collect what it made."""
     if process.poll() is None:
         return False
     if process.returncode == 0:
-        collect(job, folder, out)
+        collect(job, folder, options)
     print(
         f"{job.title}: {'done' if process.returncode == 0 else 'FAILED, see its log'}", flush=True
     )

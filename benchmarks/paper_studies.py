@@ -2,15 +2,18 @@
 
     python benchmarks/paper_studies.py PRESET --seed N --data DIR --work DIR [--out DIR]
         [--device cpu] [--cp 100,200] [--cs 500,1000] [--after 1,2,5] [--set KEY=VALUE ...]
-        [--called NAME] [--trace]
+        [--vary NAME:KEY=VALUE[;KEY=VALUE] ...] [--called NAME] [--trace]
 
 The stream runs once. A smaller C_p or C_s is the top-key prefix of the reservoir, which is as
 uniform as a reservoir of that size. Accuracy after k segments comes from the selector's reservoir
 of that moment: an expert that is left does not change any more, and its pruning depends on its own
 seed alone, so the experts pruned at the end are those that pruning after segment k would give.
-(Orders in which no segment returns.) Results go to --out as NAME-seedN.json (with `anytime`),
-NAME.cp<k>-seedN.json and NAME.cs<k>-seedN.json; the first is called otherwise where something was
-set: `--set pruner.memory=2000 --called split-mnist.cp2000`. With --trace its events are kept too.
+(Orders in which no segment returns.) --vary prunes the same experts by other settings.
+
+Results go to --out as NAME-seedN.json (with `anytime`), NAME.cp<k>-seedN.json,
+NAME.cs<k>-seedN.json and NAME.<varied>-seedN.json; the first is called otherwise where something
+was set:
+`--set pruner.memory=2000 --called split-mnist.cp2000`. With --trace its events are kept too.
 """
 
 import argparse
@@ -23,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import variants
 from torch import Tensor
 
 from tame.bench.experiment import resolve
@@ -149,6 +153,14 @@ class Study:
             expert.memory = shortened(expert.memory, size)
         self.conclude(f"{self.options.name}.cp{size}", [f"pruner.memory={size}"])
 
+    def vary(self, name: str, change: str) -> None:
+        """Prune by other settings."""
+        self.reopen(self.aside)
+        fixed = [{"seed": self.options.seed, "device": self.options.device}]
+        changes = [*fixed, *map(assignment, self.options.set), *variants.changes(change)]
+        self.learner.settings = resolve(self.options.preset, changes).learner().settings
+        self.conclude(f"{self.options.name}.{name}", change.split(";"))
+
     def vary_cs(self, size: int) -> None:
         """Train the selector with a smaller C_s."""
         self.reopen(self.run.folder.path / "before-selector.tame")
@@ -199,7 +211,8 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--device", default="cpu")
     for name in ("cp", "cs", "after"):
         parser.add_argument(f"--{name}", type=_sizes, default=[])
-    parser.add_argument("--set", action="append", default=[])
+    for name in ("set", "vary"):
+        parser.add_argument(f"--{name}", action="append", default=[])
     parser.add_argument("--trace", action="store_true")
     parser.add_argument("--called", help="the name of the result with nothing varied")
     options = parser.parse_args()
@@ -218,12 +231,14 @@ def main() -> None:
         study.vary_cp(size)
     for size in options.cs:
         study.vary_cs(size)
+    for varied in options.vary:
+        study.vary(*varied.split(":", 1))
     study.reopen(study.aside)
     study.run._consolidate()  # noqa: SLF001
     anytime = study.anytime(options.after)
     study.reopen(study.aside)
     called = options.called or options.name
-    study.conclude(called, options.set, **({"anytime": anytime} if anytime else {}))
+    study.conclude(called, variants.told(options.set), **({"anytime": anytime} if anytime else {}))
     if options.trace:
         packed = gzip.compress((study.run.folder.path / "events.jsonl").read_bytes(), mtime=0)
         (options.out / f"{called}-seed{options.seed}.events.jsonl.gz").write_bytes(packed)

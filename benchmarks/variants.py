@@ -35,11 +35,16 @@ def changes(text: str) -> list[dict[str, Any]]:
     return [assignment(one) for one in text.split(";") if one]
 
 
+def told(settings: list[str]) -> list[str]:
+    """Return what was set, but for the place where weights lie: it changes nothing."""
+    return [one for one in settings if not one.partition("=")[0].endswith(".weights")]
+
+
 def write(found: argparse.Namespace, heading: dict[str, Any], rows: Any) -> None:
     """Write a study's rows to its file, if it was given one."""
     if not found.out:
         return
     about = {"preset": found.preset, **heading, "set": found.set}
-    told = {**about, "hardware": hardware(found.device), "versions": versions()}
+    about |= {"hardware": hardware(found.device), "versions": versions()}
     found.out.parent.mkdir(parents=True, exist_ok=True)
-    found.out.write_text(json.dumps({**told, "rows": rows}, indent=1) + "\n")
+    found.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")

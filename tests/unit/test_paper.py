@@ -329,6 +329,18 @@ def test_the_gap_quotes_the_authors_code_as_measured(folder):
     assert "| 98.55 | 96.80 |" in line
 
 
+def test_the_gap_lists_what_was_run_of_every_data_set(folder):
+    put(folder, result(0, "svhn-mnist", 0.65))
+    put(folder, result(0, "svhn-mnist.logits-unpruned", 0.95, changes=["pruner.sparsity=0"]))
+    text = gap_tables(read_results(folder)).split("### SVHN-MNIST")[1]
+    assert [line.split("|")[1].strip() for line in text.splitlines() if "`" in line] == [
+        "as the preset",
+        "the same, not pruned",
+    ]
+    assert "| +30.00 |" in text
+    assert "| the paper | Table 2 | 97.45 |" in text
+
+
 def returning(seed, change="switched", expert=0):
     """Return a run whose third segment is the first again."""
     run = result(seed, "returns-t2", changes=["selector.training.epochs=5"])

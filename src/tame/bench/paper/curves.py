@@ -14,6 +14,7 @@ from tame.bench.paper.canvas import Absent, Plate
 from tame.bench.paper.measures import Spread, measured, spread
 from tame.bench.paper.published import SELECTOR_ON_CIFAR, SETS, TABLE_1, TABLE_1_SETS
 from tame.bench.paper.results import Group, Results
+from tame.bench.presets import read_preset
 
 _CIFAR = "split-cifar100-20"
 _WIDEST = 3.0  # inches of one panel
@@ -50,9 +51,10 @@ def tasks_plate(results: Results) -> Plate | Absent:
 def capacity_plate(results: Results) -> Plate | Absent:
     """Return Figure 3 (d): the selector's accuracy against the samples it may keep."""
     title = "Figure 3 (d): selector accuracy against C_s, Split CIFAR-100 (20)"
-    found = {size: measured(group, measures.selector) for size, group in _capacities(results)}
+    groups = _capacities(results)
+    found = {size: measured(group, measures.selector) for size, group in groups.items()}
     sizes = sorted(size for size, value in found.items() if value is not None)
-    if not sizes:
+    if not any(groups[size].name != _CIFAR for size in sizes):
         return Absent(title, f"no result `{_CIFAR}.cs<k>`")
 
     def draw(figure: Figure) -> None:
@@ -69,14 +71,19 @@ def capacity_plate(results: Results) -> Plate | Absent:
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
         axes.set(xlabel="C_s (samples kept for the selector)", ylabel="selector accuracy (%)")
 
-    caption = f"Read from {', '.join(f'`{_CIFAR}.cs{size}`' for size in sizes)}."
+    caption = f"Read from {', '.join(f'`{groups[size].name}`' for size in sizes)}."
     return Plate("figure-3d-selector", title, caption, (4.6, 3.0), draw)
 
 
-def _capacities(results: Results) -> list[tuple[int, Group]]:
+def _capacities(results: Results) -> dict[int, Group]:
+    """Return the runs of each C_s; the preset's own are those of Table 1."""
     pattern = re.compile(re.escape(_CIFAR) + r"\.cs(\d+)")
     matches = [(pattern.fullmatch(name), group) for name, group in results.groups.items()]
-    return [(int(match[1]), group) for match, group in matches if match]
+    found = {int(match[1]): group for match, group in matches if match}
+    own = results.get(_CIFAR)
+    if own is not None:
+        found.setdefault(read_preset(f"paper/{_CIFAR}")["selector"]["memory"], own)
+    return found
 
 
 def _with_anytime(results: Results, data: str) -> list[Group]:
