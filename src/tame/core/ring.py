@@ -86,7 +86,12 @@ def cloned(state: Any) -> Any:
     if isinstance(state, Tensor):
         return state.clone()
     if isinstance(state, dict):
-        return {key: cloned(value) for key, value in state.items()}
+        return {key: _cloned(value) for key, value in state.items()}
     if isinstance(state, list):
-        return [cloned(value) for value in state]
+        return [_cloned(value) for value in state]
     return state
+
+
+def _cloned(value: Any) -> Any:
+    """Return a part of a state; most parts are numbers, which need no copy."""
+    return cloned(value) if isinstance(value, (Tensor, dict, list)) else value
