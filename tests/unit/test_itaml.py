@@ -1,6 +1,7 @@
 """iTAML: the rule by hand, its memory, and what a group of samples is worth."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -32,8 +33,8 @@ def make_linear(_shape, outputs):
     return Linear(outputs)
 
 
-def learner(**settings: object) -> ITAML:
-    return ITAML(net=make_linear, settings=ITAMLSettings(slots=4, training=PLAIN, **settings))
+def learner(training: Training = PLAIN, **settings: object) -> ITAML:
+    return ITAML(net=make_linear, settings=ITAMLSettings(slots=4, training=training, **settings))
 
 
 def weights(made: ITAML):
@@ -150,3 +151,15 @@ def test_told_state_survives_a_file(tmp_path):
 def test_impossible_settings_are_refused():
     with pytest.raises(ValueError, match="memory is 1 or more"):
         ITAMLSettings(memory=0)
+
+
+def test_the_schedule_begins_anew_with_each_task():
+    made = learner(replace(PLAIN, milestones=(1,), decay=0.0), memory=4)
+    made.inform(Hint(task=0, tasks=2))
+    made.observe(Batch([[1.0]], [5]))
+    before = weights(made)
+    made.observe(Batch([[1.0]], [5]))
+    assert weights(made) == before  # the rate has fallen to nothing
+    made.inform(Hint(task=1, tasks=2))
+    made.observe(Batch([[1.0]], [7]))
+    assert weights(made) != before

@@ -14,7 +14,7 @@ the network is adapted to that task's memory for an epoch, and answers within th
 The public code does not go back to W between the inner tasks (`restore = false`). Where the paper
 mixes the whole memory into each epoch, this learner sees a stream: as many samples as the batch has
 (or `replay`) are drawn from the memory of earlier tasks. Running statistics of batch norm and
-momentum pass through all inner steps; momentum begins anew with each task.
+momentum pass through all inner steps; momentum and schedule begin anew with each task.
 """
 
 import copy
@@ -105,6 +105,7 @@ class ITAML(Method[ITAMLSettings]):
         self._tasks = hint.tasks or self._tasks
         if self._told.task != before and self._single.network is not None:
             self._single.built.optimiser.state.clear()
+            self._single.built.steps = 0
 
     def observe(self, batch: Batch) -> Observation:
         step = self._single.steps
