@@ -7,8 +7,9 @@ import pytest
 from tame.bench.experiment import resolve
 from tame.bench.presets import read_preset
 from tame.bench.run import Unwatched, start
+from tame.nets import resolve as resolve_net
 
-SPLIT, PERMUTED = 37_000, 55_500
+SPLIT, PERMUTED, DOMAIN = 37_000, 55_500, 62_000
 IMAGE = 784
 ENTRY = IMAGE + 16  # a key of eight bytes, label and expert
 
@@ -51,6 +52,17 @@ def test_reservoirs_take_no_more_bytes_than_the_papers(preset: str, experts: int
     settings = resolve(preset).settings
     kept = settings.selector.memory * ENTRY + experts * settings.pruner.memory * (ENTRY - 4)
     assert kept <= images * IMAGE
+
+
+@pytest.mark.parametrize("preset", ["svhn-mnist", "mnist-svhn"])
+def test_experts_of_digits_in_colour_are_as_small_as_the_papers(preset: str):
+    experiment = resolve(preset)
+    net = resolve_net(experiment.net)((3, 32, 32), 10)
+    assert sum(parameter.numel() for parameter in net.parameters()) <= DOMAIN
+    assert not experiment.stream.own_normalisation  # nothing tells the domain
+    settings, image = experiment.settings, 3 * 32 * 32
+    kept = settings.selector.memory * (image + 16) + 2 * settings.pruner.memory * (image + 12)
+    assert kept <= (2500 + 2 * 1000) * image
 
 
 @pytest.mark.parametrize("name", ["split-mnist", "permuted-mnist"])

@@ -54,6 +54,16 @@ def test_inactive_expert_is_replaced_by_its_pruned_form():
     assert first.network.optimiser.state_dict()["state"] == {}
 
 
+def test_what_is_not_pruned_is_not_retrained():
+    learner = small_tame(pruner=Magnitude(sparsity=0.0, memory=64, retraining=QUICK))
+    feed(learner, a() + b())
+    first = learner._pool.experts[0]
+    before = copy.deepcopy(dict(first.network.net.state_dict()))
+    learner.consolidate()
+    after = learner._pool.experts[0].network.net.state_dict()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
 def test_active_expert_stays_dense_and_predicts_pruned():
     learner = small_tame()
     feed(learner, a() + b())

@@ -44,12 +44,13 @@ class Magnitude:
     """The paper's: L1, unstructured, global over all weights, in one shot; then retraining.
 
     `memory` (C_p) is how many samples of each expert are kept to retrain on, `sparsity` the
-    fraction of weights zeroed; biases and norms are left alone. A network too small for that
-    would be ruined: where the pruned one answers fewer held-back samples right than the dense one,
-    by more than `tolerance` and what chance explains, four times as many weights are kept, and so
-    on up to all of them (1.0: never). `held_back` is the share of the samples kept from retraining,
-    on which the pruned network is judged and its detector's level set; with 0.0 all are retrained
-    on, and both go by losses that are too good: for streams that end when they are consolidated.
+    fraction of weights zeroed; biases and norms are left alone. With 0.0 nothing is pruned, and
+    nothing retrained. A network too small for that would be ruined: where the pruned one answers
+    fewer held-back samples right than the dense one, by more than `tolerance` and what chance
+    explains, four times as many weights are kept, and so on up to all of them (1.0: never).
+    `held_back` is the share of the samples kept from retraining, on which the pruned network is
+    judged and its detector's level set; with 0.0 all are retrained on, and both go by losses that
+    are too good: for streams that end when they are consolidated.
     """
 
     sparsity: float = 0.98
@@ -68,6 +69,8 @@ class Magnitude:
         self, jobs: Sequence[Job], output: Output, progress: Progress = silent
     ) -> list[dict[str, Tensor]]:
         found = [magnitude_masks(job.net, self.sparsity) for job in jobs]
+        if not self.sparsity:
+            return found
         for job, masks in zip(jobs, found, strict=True):
             apply_masks(job.net, masks)
         masked = [job._replace(masks=masks) for job, masks in zip(jobs, found, strict=True)]
