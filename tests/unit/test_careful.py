@@ -1,5 +1,6 @@
 """The careful conduct: suspects, tries, dates, and takes back what was wrong."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,20 @@ def test_after_a_blend_fewer_samples_are_in_the_wrong_reservoir():
     assert wrongly_owned(patient) < 0.05
     if prompt.expert_ids == (0, 1):
         assert wrongly_owned(patient) <= 0.5 * wrongly_owned(prompt)
+
+
+def test_without_rollback_a_change_is_dated_to_its_alarm_and_more_is_left_behind():
+    stream = hard_stream()[:160]
+    without = careful(conduct=replace(QUICK, rollback=False))
+    seen = feed(without, stream)
+    (sure,) = (one for one in seen if one.change == "recruited")
+    first = next(one.step for one in seen if one.change == "suspected")
+    assert sure.since == first
+    patient = careful()
+    redated = feed(patient, stream)
+    assert next(one.since for one in redated if one.change == "recruited") < first
+    assert without.expert_ids == patient.expert_ids == (0, 1)
+    assert wrongly_owned(patient) <= 0.5 * wrongly_owned(without)
 
 
 def test_redated_samples_leave_every_reservoir_uniform():

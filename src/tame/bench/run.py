@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from tame.bench.agreement import adjusted_rand
+from tame.bench.assignment import misplaced
 from tame.bench.calibration import calibration_error
 from tame.bench.course import Course, copied
 from tame.bench.decisions import decisions
@@ -218,6 +219,7 @@ class Run:
             "pruning_attempts": self.position.attempts,
             "samples": sum(sum(truth.composition(event.step).values()) for event in said),
             "expert_agreement": adjusted_rand(taught) if routed else None,
+            "reservoirs": misplaced(self.learner, stream, stands),
             "calibration_error": calibration_error(self.learner, held),
             "macs": macs_per_prediction(self.learner, held),
             "hardware": hardware(self.experiment.device),

@@ -79,6 +79,14 @@ class Answering:
         model = self.model.eval()
         return model(self._intake.check_inputs(x)), model.labels
 
+    def remembered(self, expert: int) -> tuple[Tensor, Tensor]:
+        """Return the raw samples in an expert's reservoir, and the label each was learned by."""
+        if self._pool is None or expert not in self._pool.ids:
+            raise InputError(f"there is no expert {expert}, but {list(self.expert_ids)}")
+        columns = self._pool.open(expert).memory.columns()
+        raw, slots = columns or (torch.empty(0), torch.empty(0, dtype=torch.int64))
+        return raw, self._intake.labels.labels()[slots.long().cpu()]
+
     def sizes(self) -> Sizes:
         """Return what the learner weighs now."""
         return weigh(self._pool, self._selector, self._practice.weigh())
