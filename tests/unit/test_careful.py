@@ -298,3 +298,13 @@ def test_a_consolidation_ends_a_probation(batches: int, experts: tuple[int, ...]
     assert learner.expert_ids == experts
     assert learner._practice._probation is None
     assert learner.predict(part(0, 1, 5)[0].x).shape == (16,)
+
+
+def test_the_answer_for_now_is_the_active_experts_whether_or_not_a_model_was_made():
+    learner = careful()
+    feed(learner, part(0, 80, 0) + part(1, 60, 50))
+    x = torch.cat([batch.x for batch in part(1, 4, 70)])
+    before = learner.predict(x, when="now")
+    assert learner.predict_by(x, 1).equal(before)  # makes the model
+    assert learner.predict(x, when="now").equal(before)
+    assert not learner.predict_by(x, 0).equal(before)

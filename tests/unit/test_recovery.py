@@ -36,3 +36,8 @@ def test_batches_that_were_not_asked_are_passed_over():
 
 def test_a_segment_like_the_one_before_is_no_change():
     assert found([1.0] * 60, 0, 0) == []
+
+
+def test_a_gradual_change_has_no_moment_to_count_from():
+    truth = Truth((0, 1), (0, 30), {}, {}, lambda _: {}, settled=(0, 40))
+    assert recoveries(truth, [1.0] * 60) == []

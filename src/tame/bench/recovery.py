@@ -12,7 +12,7 @@ ENOUGH = 0.9  # of that level
 
 
 def recoveries(truth: Truth, shares: Sequence[float | None]) -> list[dict[str, Any]]:
-    """Return for every change how many batches after its start the level of before was reached.
+    """Return for every sudden change after how many batches the level of before was reached.
 
     `shares[i]` is how much of batch `i` was answered rightly before it was learned (None: it was
     not asked). The level is the mean of the last 20 asked before the change; it is reached again
@@ -26,7 +26,9 @@ def recoveries(truth: Truth, shares: Sequence[float | None]) -> list[dict[str, A
     [(False, None), (True, 1)]
     """
     found = []
-    for start, _, end in change_points(truth):
+    for start, settled, end in change_points(truth):
+        if settled > start + 1:  # gradual: there is no moment to count from
+            continue
         place = truth.starts.index(start)
         before = _asked(shares, truth.starts[place - 1], start)[-BEFORE:]
         after = _asked(shares, start, int(min(end, len(shares))))

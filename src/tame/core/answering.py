@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tame.core.accounting import weigh
-from tame.core.assemble import assemble
+from tame.core.assemble import assemble, assemble_alone
 from tame.core.intake import Intake
 from tame.core.pool import ExpertPool
 from tame.core.routed import RoutedModel
@@ -50,7 +50,10 @@ class Answering:
             raise InputError(f"when is 'ever' or 'now', not {when!r}")
         if self._pool is None:
             return torch.full((len(x),), -1, device=self.device)
-        return self.model.predict(x, self._pool.active.id if when == "now" else None)
+        if when == "ever":
+            return self.model.predict(x)
+        active = self._pool.active
+        return (self._model or assemble_alone(self._intake, active)).predict(x, active.id)
 
     @property
     def model(self) -> RoutedModel:
