@@ -80,6 +80,8 @@ def test_each_runs(tmp_path, name):
     assert len(result["per_segment"]) == len(stream.held_out())
     found = result["detection"]
     assert len(found["delays"]) + found["missed"] == len(change_points(stream.truth())) > 0
+    assert len(found["sample_delays"]) == len(found["commit_sample_delays"]) == len(found["delays"])
+    assert 0 <= result["reservoirs"]["misplaced"] <= result["reservoirs"]["kept"] > 0
 
 
 def test_batches_are_asked_without_a_matrix_too_and_resumed_alike(tmp_path):

@@ -24,7 +24,7 @@ def test_one_lucky_batch_is_no_recovery():
 def test_never_before_the_next_change_is_never():
     shares = [1.0] * 30 + [0.2] * 30 + [0.0] + [1.0] * 29
     # after a segment that was never learned the level to reach is low
-    assert found(shares, 0, 1, 0) == [(False, None), (True, 0)]
+    assert found(shares, 0, 1, 0) == [(False, None), (True, 1)]
 
 
 def test_batches_that_were_not_asked_are_passed_over():

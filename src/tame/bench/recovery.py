@@ -16,9 +16,9 @@ def recoveries(truth: Truth, shares: Sequence[float | None]) -> list[dict[str, A
 
     `shares[i]` is how much of batch `i` was answered rightly before it was learned (None: it was
     not asked). The level is the mean of the last 20 asked before the change; it is reached again
-    with the first batch that, with the two asked after it, comes to nine tenths of that, and not
-    at all (None) if the next change is there first. `returned` says whether the origin had come
-    before: what is new has to be learned.
+    with the first batch that comes to nine tenths of that by itself and with the two asked after
+    it, and not at all (None) if the next change is there first. `returned` says whether the
+    origin had come before: what is new has to be learned.
 
     >>> truth = Truth((0, 1, 0), (0, 5, 10), {}, {}, lambda step: {})
     >>> shares = [0.9] * 5 + [0.1, 0.3, 0.5, 0.6, 0.6] + [0.0] + [0.9] * 4
@@ -48,7 +48,8 @@ def _asked(shares: Sequence[float | None], begin: int, end: int) -> list[tuple[i
 
 def _reached(after: Sequence[tuple[int, float]], level: float) -> int | None:
     stretches = (after[place : place + AFTER] for place in range(len(after) - AFTER + 1))
-    return next((part[0][0] for part in stretches if _mean(part) >= level), None)
+    reached = (part[0] for part in stretches if min(part[0][1], _mean(part)) >= level)
+    return next((since for since, _ in reached), None)
 
 
 def _mean(part: Sequence[tuple[int, float]]) -> float:

@@ -160,10 +160,10 @@ def _recovery(boards: Sequence[Board]) -> Iterator[str]:
             continue
         yield f"## {board.stream}: right again"
         yield (
-            "Batches from a change until three in a row, predicted for now before they are "
-            "learned, come to nine tenths of the last 20 before it: median (longest); how many of "
-            f"all within {SOON}. A meaning that is new has to be learned, one that returns to be "
-            "found again."
+            "Batches from a change to the first that, predicted for now before it is learned, "
+            "comes to nine tenths of the last 20 before the change, by itself and with the two "
+            f"after it: median (longest); how many of all within {SOON}. A meaning that is new has "
+            "to be learned, one that returns to be found again."
         )
         lines = [
             [row.name, recovered(row, returned=True), recovered(row, returned=False)]
