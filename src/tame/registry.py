@@ -70,6 +70,7 @@ METHODS = Registry(
     {
         "tame": Entry("tame.core.learner:TAME", "detects shifts, recruits experts, routes samples"),
         "finetune": Entry("tame.methods.finetune:FineTune", "one network, no defence: lower bound"),
+        "reset": Entry("tame.methods.reset:Reset", "one network, begun anew at every alarm"),
         "joint": Entry(
             "tame.methods.joint:Joint", "keeps everything, trains on it all: upper bound"
         ),

@@ -4,7 +4,7 @@ A `Batch` holds inputs and labels and nothing else. The segment a batch came fro
 stream's `Truth`, which only the benchmarks read: task-agnosticism is held by these types.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
@@ -269,14 +269,13 @@ class Truth:
     """What really happened in a stream, for the benchmarks alone.
 
     `origins[i]` is the distribution segment `i` was drawn from (a return repeats it), `starts[i]`
-    the first batch that holds any of its samples, `names` and `labels` describe each origin.
-    Where labels are `local`, the stream says each label's place among its origin's labels.
-
+    the first batch that holds any of its samples, `names` and `labels` describe each origin; where
+    labels are `local`, the stream says each one's place among its origin's.
     `settled[i]` is the first batch without any sample of the segment before (empty: every change
-    is sudden); between start and that a gradual change is under way. `bursts` are spans of batches
-    (first, one past the last) that are spoiled without any change. `alike` names origins that are
-    the same distribution as an earlier one. A `blurry` stream may hold samples of any origin at
-    any time; `starts` then says from where on an origin is the main one.
+    is sudden); until then a change is under way. `bursts` are spans of batches (first, one past the
+    last) that are spoiled without any change. `alike` names origins that are the same distribution
+    as an earlier one. A `blurry` stream may hold samples of any origin at any time; `starts` then
+    says where one begins to be the main one. `owners(step)`: the origin of each sample of a batch.
     """
 
     origins: tuple[int, ...]
@@ -289,6 +288,7 @@ class Truth:
     bursts: tuple[tuple[int, int], ...] = ()
     alike: Mapping[int, int] = field(default_factory=dict)
     blurry: bool = False
+    owners: Callable[[int], Sequence[int]] | None = None
 
 
 class Stream(Protocol):

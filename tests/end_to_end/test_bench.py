@@ -85,6 +85,20 @@ def test_out_of_time_it_stops_cleanly_and_goes_on(tmp_path):
     assert {path: path.read_text() for path in before} == before
 
 
+def test_a_grid_of_detection_ends_in_its_own_tables(tmp_path):
+    compared = '[detection]\ndefault = "reset"\npaper = "finetune"\n[all.run]\nmatrix = "asked"\n'
+    grid, root = write_grid(tmp_path, "finetune", "reset", more=compared), tmp_path / "out"
+    done = call("bench", grid, "--out", root, "--jobs", 2)
+    assert done.returncode == 0, done.stderr
+    text = (root / "detection.md").read_text()
+    assert "The default is `reset`, the paper's rule `finetune`." in text
+    assert "## pair (labels leak)" in text
+    assert "| finetune | 2 | — | — | — | — | 2 of 2 | 0 |" in text
+    assert "| reset | 2 |" in done.stdout
+    assert "4 of 4 cells are done" in done.stdout
+    assert (root / "leaderboard.html").exists()
+
+
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory):
     """Return a finished grid of methods from another package, two of which break."""

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tame.bench.experiment import resolve
+from tame.bench.experiment import from_table, resolve
 from tame.bench.metrics import change_points
 from tame.bench.presets import presets
 from tame.bench.run import StopRequestedError, Unwatched, resume, start
 from tame.cli.app import app
+from tame.config import merge
 
 HARD = sorted(name for name, _ in presets() if name.startswith("hard/"))
 BRIEF = {"epochs": 1, "batch": 16}
@@ -79,6 +80,21 @@ def test_each_runs(tmp_path, name):
     assert len(result["per_segment"]) == len(stream.held_out())
     found = result["detection"]
     assert len(found["delays"]) + found["missed"] == len(change_points(stream.truth())) > 0
+    assert len(found["sample_delays"]) == len(found["commit_sample_delays"]) == len(found["delays"])
+    assert 0 <= result["reservoirs"]["misplaced"] <= result["reservoirs"]["kept"] > 0
+
+
+def test_batches_are_asked_without_a_matrix_too_and_resumed_alike(tmp_path):
+    table = merge(shortened("hard/relabel").table(), {"run": {"matrix": "asked"}})
+    experiment = from_table(table, "hard/relabel")
+    whole = start(experiment, tmp_path / "whole", Unwatched())["course"]
+    assert set(whole) == {"prequential", "recoveries"}
+    assert 0.0 < whole["prequential"] < 1.0
+    assert [one["start"] for one in whole["recoveries"]] == [8, 16, 24, 32]
+    assert [one["returned"] for one in whole["recoveries"]] == [False, False, True, True]
+    with pytest.raises(StopRequestedError):
+        start(experiment, tmp_path / "halved", StopAt())
+    assert resume(tmp_path / "halved", [], Unwatched())["course"] == whole
 
 
 class StopAt(Unwatched):

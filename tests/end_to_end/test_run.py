@@ -50,7 +50,10 @@ def test_the_return_is_recognised(finished):
     _, result = finished
     assert result["experts"] == 2
     found = {"delays": [0, 0], "false_alarms": 0, "missed": 0}
-    assert result["detection"] == {**found, "commit_delays": [0, 0], "withdrawn": 0}
+    found |= {"commit_delays": [0, 0], "withdrawn": 0}
+    found |= {"sample_delays": [32, 32], "commit_sample_delays": [32, 32], "leaks": 2}
+    found |= {"wrong_reuse": 0, "wrong_recruits": 0, "expert_error": 0}
+    assert result["detection"] == found
     assert [shift["change"] for shift in result["shifts"]] == ["recruited", "switched"]
     assert result["accuracy"]["strict"] > 0.85
     assert result["accuracy"]["strict"] <= result["accuracy"]["within_segment"]

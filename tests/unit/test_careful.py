@@ -1,5 +1,6 @@
 """The careful conduct: suspects, tries, dates, and takes back what was wrong."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -204,6 +205,20 @@ def test_after_a_blend_fewer_samples_are_in_the_wrong_reservoir():
         assert wrongly_owned(patient) <= 0.5 * wrongly_owned(prompt)
 
 
+def test_without_rollback_a_change_is_dated_to_its_alarm_and_more_is_left_behind():
+    stream = hard_stream()[:160]
+    without = careful(conduct=replace(QUICK, rollback=False))
+    seen = feed(without, stream)
+    (sure,) = (one for one in seen if one.change == "recruited")
+    first = next(one.step for one in seen if one.change == "suspected")
+    assert sure.since == first
+    patient = careful()
+    redated = feed(patient, stream)
+    assert next(one.since for one in redated if one.change == "recruited") < first
+    assert without.expert_ids == patient.expert_ids == (0, 1)
+    assert wrongly_owned(patient) <= 0.5 * wrongly_owned(without)
+
+
 def test_redated_samples_leave_every_reservoir_uniform():
     """Over runs of other seeds, every batch of the first world is remembered about as often."""
     stream, times = hard_stream()[:140], np.zeros(80)
@@ -283,3 +298,13 @@ def test_a_consolidation_ends_a_probation(batches: int, experts: tuple[int, ...]
     assert learner.expert_ids == experts
     assert learner._practice._probation is None
     assert learner.predict(part(0, 1, 5)[0].x).shape == (16,)
+
+
+def test_the_answer_for_now_is_the_active_experts_whether_or_not_a_model_was_made():
+    learner = careful()
+    feed(learner, part(0, 80, 0) + part(1, 60, 50))
+    x = torch.cat([batch.x for batch in part(1, 4, 70)])
+    before = learner.predict(x, when="now")
+    assert learner.predict_by(x, 1).equal(before)  # makes the model
+    assert learner.predict(x, when="now").equal(before)
+    assert not learner.predict_by(x, 0).equal(before)

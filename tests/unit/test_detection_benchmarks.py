@@ -1,11 +1,13 @@
 """The detection benchmarks count what they say they count."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from detection_endless import complete, experiment, follow, growth, name_of
 from detection_null import Step, _delays, first_alarm, quiet, replayed
 from detection_traces import Recorder
 
@@ -65,3 +67,26 @@ def test_step_rises_at_its_age(falling: Any):
 def test_every_detector_has_committed_results():
     document = json.loads((RESULTS / "null.json").read_text())
     assert set(DETECTORS) - {"label-set"} <= set(document)
+
+
+def test_an_endless_run_is_followed_and_measured():
+    made = experiment("quorum careful", "local", 0, 4)
+    stream = made.open_stream()
+    truth = stream.truth()
+    assert len(truth.origins) == 4
+    assert {b - a for a, b in pairwise(truth.starts)} == {60}
+    assert all(a != b for a, b in pairwise(truth.origins))
+    said, kept = follow(made.learner(), stream, 2)
+    assert [event.step for event in said] == list(range(240))
+    assert "switched" in {event.change for event in said} or len(set(truth.origins)) == 4
+    assert [one["segments"] for one in kept] == [2, 4]
+    assert all(one["samples"] > 0 and one["resident"] > 10**7 for one in kept)
+    assert growth(kept, 2)["resident"] == pytest.approx(1.0, abs=0.5)
+
+
+def test_runs_that_are_there_are_not_repeated(tmp_path, monkeypatch):
+    task = ("quorum careful", "local", 0, 2)
+    out = tmp_path / "endless.json"
+    out.write_text(json.dumps({name_of(task): {"seed": 0}}))
+    monkeypatch.setattr("detection_endless.run", None)
+    assert complete([task], 1, out)[name_of(task)] == {"seed": 0}

@@ -117,6 +117,9 @@ def test_following_a_stream_gives_matrix_prequential_and_dip():
     assert found["backward_transfer"] == -1.0
     assert found["prequential"] == 7 / 8
     assert found["worst_dip"] == 1.0
+    assert course.found.shares == [1.0] * 4 + [0.0] + [1.0] * 3
+    assert found["recoveries"] == [{"start": 4, "returned": False, "batches": 1}]
+    assert course.asked() == {key: found[key] for key in ("prequential", "recoveries")}
     kept = Followed(**course.found.to_json())
     assert summarise(kept, stream.truth(), stream.held_out()) == found
 

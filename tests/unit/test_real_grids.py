@@ -40,7 +40,8 @@ def test_permuted_mnist_has_every_method_in_the_published_batches():
 
 def test_split_mnist_has_every_method_on_global_labels():
     grid = read_grid("split-mnist")
-    assert {cell.experiment.method for cell in grid.cells} == set(METHODS)
+    beside = {"reset"}  # for labels that change their meaning
+    assert {cell.experiment.method for cell in grid.cells} == set(METHODS) - beside
     for cell in grid.cells:
         stream = cell.experiment.stream
         assert (stream.labels, stream.division, stream.passes) == ("global", "seeded", 4)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tame.bench import matrix
+from tame.bench.recovery import recoveries
 from tame.bench.telling import answers, told_in_testing
 from tame.types import Batch, HeldOut, Hint, Hints, Learner, Stream, Truth
 
@@ -25,16 +26,23 @@ class Followed:
     """What has been found so far; part of a run's checkpoint.
 
     `rows` are the matrix's, `known[i]` the probes in segment `i` on what had come before it (the
-    first of them at its very start), `early` the prequential counts of each segment: right, asked.
+    first of them at its very start), `early` the prequential counts of each segment: right, asked,
+    and `shares` the share right of every batch (None: it was not asked).
     """
 
     rows: list[list[float]] = field(default_factory=list)
     known: list[list[float]] = field(default_factory=list)
     early: list[list[int]] = field(default_factory=list)
+    shares: list[float | None] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {"rows": self.rows, "known": self.known, "early": self.early}
+        return {
+            "rows": self.rows,
+            "known": self.known,
+            "early": self.early,
+            "shares": self.shares,
+        }
 
 
 class Course:
@@ -55,10 +63,13 @@ class Course:
         while len(self.found.early) <= place:
             self.found.early.append([0, 0])
             self.found.known.append([])
+        self.found.shares += [None] * (step + 1 - len(self.found.shares))
         if step % self._ask_every == 0:
             counts = self.found.early[place]
-            counts[0] += int((self._guess(learner, step, batch.x).cpu() == batch.y.cpu()).sum())
+            right = int((self._guess(learner, step, batch.x).cpu() == batch.y.cpu()).sum())
+            counts[0] += right
             counts[1] += len(batch)
+            self.found.shares[step] = round(right / max(1, len(batch)), 4)
         if self._probes(step, place):
             self._probe(learner, place)
 
@@ -74,6 +85,10 @@ class Course:
     def summary(self) -> dict[str, Any]:
         """Return the matrix and everything that is read off it, as `result.json` has it."""
         return summarise(self.found, self._truth, list(self._held.values()))
+
+    def asked(self) -> dict[str, Any]:
+        """Return what the answers before learning come to: all there is without a matrix."""
+        return early(self.found, self._truth)
 
     def _place(self, step: int) -> int:
         return max(i for i, start in enumerate(self._truth.starts) if start <= step)
@@ -113,7 +128,6 @@ def summarise(found: Followed, truth: Truth, held: Sequence[HeldOut]) -> dict[st
     rows = found.rows
     dips = [matrix.worst_dip(probes[0], probes[1:]) for probes in found.known if probes]
     sunk = [dip for dip in dips if dip is not None]
-    right, asked = (sum(counts[place] for counts in found.early) for place in (0, 1))
     return {
         "origins": origins,
         "matrix": rows,
@@ -124,9 +138,18 @@ def summarise(found: Followed, truth: Truth, held: Sequence[HeldOut]) -> dict[st
         "forgetting": matrix.forgetting(rows, first),
         "average_anytime": matrix.average_anytime(rows, first),
         "after_each": [sum(k) / len(k) for k in _knowns(rows, first)],
-        "prequential": right / asked if asked else None,
+        **early(found, truth),
         "worst_dip": max(sunk) if sunk else None,
         "probes": found.known,
+    }
+
+
+def early(found: Followed, truth: Truth) -> dict[str, Any]:
+    """Return the share of answers that were right before they were learned, and recoveries."""
+    right, asked = (sum(counts[place] for counts in found.early) for place in (0, 1))
+    return {
+        "prequential": right / asked if asked else None,
+        "recoveries": recoveries(truth, found.shares),
     }
 
 

@@ -1,12 +1,15 @@
 """One experiment, fully resolved: which method, stream, network and settings, from a preset on."""
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 from tame.bench.presets import DEFAULT_PRESET, read_preset
+from tame.bench.store import RunFolder
 from tame.config import assignment, build, build_part, dump, dump_part, merge, to_toml
-from tame.errors import ConfigError, suggest
+from tame.errors import ConfigError, RunError, suggest
+from tame.loading import completed
 from tame.registry import METHODS, NETS, STREAMS
 from tame.types import Stream
 
@@ -19,12 +22,13 @@ class RunSettings:
     (0: as torch decides); results repeat bit for bit only under the same number. With `matrix`,
     a copy of the learner is consolidated and measured after every segment, every `ask_every`-th
     batch is predicted before it is learned, and what was known is probed after each shift
-    (`ask_every` 0: neither of these two, for methods whose every answer is work).
+    (`ask_every` 0: neither of these two, for methods whose every answer is work). `matrix`
+    "asked" leaves the consolidated copies out, which cost the most.
     """
 
     checkpoint_seconds: float = 10.0
     threads: int = 0
-    matrix: bool = False
+    matrix: bool | Literal["asked"] = False
     ask_every: int = 1
 
     def __post_init__(self) -> None:
@@ -119,6 +123,18 @@ def from_table(table: dict[str, Any], name: str) -> Experiment:
         stream=build_part(STREAMS, table.get("stream", {"name": "split"}), "stream"),
         run=build(RunSettings, table.get("run", {}), "run"),
     )
+
+
+def read_experiment(folder: RunFolder) -> Experiment:
+    """Return the experiment a folder's `run.toml` describes."""
+    if not folder.config.exists():
+        raise RunError(f"{folder.path} holds no run to resume (no {folder.config.name})")
+    try:
+        table = tomllib.loads(folder.config.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise RunError(f"{folder.config} cannot be read: {error}") from error
+    table = completed(METHODS.get(table["method"]), table)
+    return from_table(table, table.get("preset", ""))
 
 
 def _own() -> set[str]:

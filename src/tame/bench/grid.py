@@ -16,9 +16,10 @@ from tame.config import Table, convert, merge
 from tame.errors import ConfigError, suggest
 from tame.registry import METHODS
 
-_KEYS = ("about", "seeds", "streams", "methods", "all", "tuning")
+_KEYS = ("about", "seeds", "streams", "methods", "all", "tuning", "detection")
 # what a method's table says beside its settings
 _OF_ROWS = ("method", "settings", "seeds", "streams", "on", "minutes", "tune", "tuned")
+_COMPARED = ("default", "paper", "without_rollback")  # rows that `detection` may name
 _OF_STREAMS = ("stream", "run", "seed", "device", "deterministic", "preset", "method")
 _NAME = re.compile(r"\w[\w+.@' -]*")
 _FOLLOWED = {"run": {"matrix": True, "threads": 1}}  # unless a grid says otherwise
@@ -66,6 +67,7 @@ class Grid:
     name: str
     cells: tuple[Cell, ...]
     about: str = ""
+    detection: Mapping[str, str] | None = None  # which rows are compared, where that is its matter
 
     @property
     def rows(self) -> list[str]:
@@ -115,6 +117,15 @@ class Plan:
         """The table of every row."""
         return _named(self.table, "methods")
 
+    @property
+    def detection(self) -> dict[str, str] | None:
+        """The rows that a grid of shift detection compares, by their part in it."""
+        said = self.table.get("detection")
+        for part in said or ():
+            if part not in _COMPARED:
+                raise ConfigError(f"unknown key 'detection.{part}'{suggest(part, _COMPARED)}")
+        return said
+
     def only(self, rows: Sequence[str]) -> "Plan":
         """Return the plan of some rows alone; of all, if none is named."""
         for row in rows:
@@ -148,7 +159,7 @@ class Plan:
 
 def grid_of(plan: Plan, changes: Sequence[Mapping[str, Any]] = ()) -> Grid:
     """Return the grid a plan describes."""
-    return Grid(plan.name, tuple(_cells(plan, changes)), plan.about)
+    return Grid(plan.name, tuple(_cells(plan, changes)), plan.about, plan.detection)
 
 
 def read_plan(name: str) -> Plan:

@@ -76,7 +76,7 @@ def _point(axes: Axes, row: Row, number: int) -> None:
 
 def _after_each(row: Row) -> list[Spread]:
     """Return the mean accuracy over seeds after each segment, in per cent."""
-    courses = [run["course"]["after_each"] for run in row.runs if "course" in run]
+    courses = [run.get("course", {}).get("after_each", []) for run in row.runs]
     columns = zip(*courses, strict=False)
     found = [spread([100 * value for value in column]) for column in columns]
     return [one for one in found if one is not None]

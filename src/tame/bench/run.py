@@ -9,11 +9,13 @@ from typing import Any, Protocol
 import torch
 
 from tame.bench.agreement import adjusted_rand
+from tame.bench.assignment import misplaced
 from tame.bench.calibration import calibration_error
 from tame.bench.course import Course, copied
+from tame.bench.decisions import decisions
 from tame.bench.effort import macs_per_prediction
 from tame.bench.episodes import Said, learners, noticing
-from tame.bench.experiment import Experiment, from_table
+from tame.bench.experiment import Experiment, from_table, read_experiment
 from tame.bench.machine import hardware
 from tame.bench.metrics import evaluate, mean, stands_for, summarise, teaching
 from tame.bench.outcome import heading, weight
@@ -26,8 +28,7 @@ from tame.checkpoint import save_learner
 from tame.config import merge
 from tame.engine.world import World, join
 from tame.errors import RunError
-from tame.loading import completed, load_run
-from tame.registry import METHODS
+from tame.loading import load_run
 from tame.types import Observation, Stream
 
 
@@ -126,7 +127,7 @@ class Run:
                 self.position.step += 1
                 log.add(seen)
                 self.watcher.step(seen)
-                if course is not None and self.position.step < len(stream):
+                if course is not None and self._rows and self.position.step < len(stream):
                     self._add_rows(course)
                 if self.world.anyone(self.watcher.stop_asked()):
                     self._checkpoint(log)
@@ -138,6 +139,10 @@ class Run:
                     saved = time.monotonic()
             self.position.phase = "consolidate"
             self._checkpoint(log)
+
+    @property
+    def _rows(self) -> bool:
+        return self.experiment.run.matrix is True
 
     def _add_rows(self, course: Course) -> None:
         """Measure a consolidated copy, where a segment has ended."""
@@ -187,7 +192,8 @@ class Run:
         held = stream.held_out()
         with self.position.timed("evaluate"):
             rows = evaluate(self.learner, truth, held, stands)
-        routed = bool(getattr(self.learner, "expert_ids", ()))
+        present = tuple(getattr(self.learner, "expert_ids", ()))
+        routed = bool(present)
         selector = [row["selector"] for row in rows if row["selector"] is not None]
         places = zip(truth.origins, truth.starts, truth.settled or truth.starts, strict=True)
         return {
@@ -196,7 +202,7 @@ class Run:
             "selector_accuracy": sum(selector) / len(selector) if selector else None,
             "untold_accuracy": mean([row["untold"] for row in rows]),
             "per_segment": rows,
-            "experts": len(getattr(self.learner, "expert_ids", ())),
+            "experts": len(present),
             "expert_table": [
                 {"id": expert, "stands_for": stands[expert], "samples": taught[expert].total()}
                 for expert in sorted(stands)
@@ -207,12 +213,13 @@ class Run:
             ],
             "shifts": shifts,
             "bursts": [list(span) for span in truth.bursts],
-            "detection": noticing(truth, said, getattr(self.learner, "expert_ids", ())),
+            "detection": {**noticing(truth, said, present), **decisions(truth, said, present)},
             "restarts": sum(event["restarted"] for event in events),
             "merged": merged,
             "pruning_attempts": self.position.attempts,
             "samples": sum(sum(truth.composition(event.step).values()) for event in said),
             "expert_agreement": adjusted_rand(taught) if routed else None,
+            "reservoirs": misplaced(self.learner, stream, stands),
             "calibration_error": calibration_error(self.learner, held),
             "macs": macs_per_prediction(self.learner, held),
             "hardware": hardware(self.experiment.device),
@@ -226,10 +233,15 @@ class Run:
         return stands if ids is None else {e: o for e, o in stands.items() if e in set(ids)}
 
     def _followed(self, stream: Stream) -> dict[str, Any]:
-        """Return the accuracy matrix, whose last row the consolidated learner itself gives."""
+        """Return the accuracy matrix, whose last row the consolidated learner itself gives.
+
+        Without its rows, what was asked before it was learned.
+        """
         if not self.experiment.run.matrix:
             return {}
         course = self._course(stream)
+        if not self._rows:
+            return {"course": course.asked()}
         while course.due(len(stream)):
             course.add_row(self.learner)
         return {"course": course.summary()}
@@ -263,20 +275,6 @@ def resume(folder: str | Path, changes: list[dict[str, Any]], watcher: Watcher) 
         run = Run(experiment, place, watcher, world)
         run.restore()
         return run.complete()
-
-
-def read_experiment(folder: RunFolder) -> Experiment:
-    """Return the experiment a folder's `run.toml` describes."""
-    import tomllib
-
-    if not folder.config.exists():
-        raise RunError(f"{folder.path} holds no run to resume (no {folder.config.name})")
-    try:
-        table = tomllib.loads(folder.config.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise RunError(f"{folder.config} cannot be read: {error}") from error
-    table = completed(METHODS.get(table["method"]), table)
-    return from_table(table, table.get("preset", ""))
 
 
 def prepare(experiment: Experiment) -> None:

@@ -145,13 +145,17 @@ def _close(grid: "Grid", found: "Sweep", root: Path, *, late: bool) -> None:
     """Write the leaderboard and say what is missing."""
     from tame.bench.leaderboard import boards
     from tame.bench.leaderboard_page import write_leaderboard
+    from tame.bench.shifts_page import write_shifts
 
     done, total = len(found.finished), len(grid.cells)
     if found.finished:
         finished = [cell for cell in grid.cells if cell in found.finished]
-        html, text = write_leaderboard(grid, boards(finished, root), root)
-        typer.echo(text.read_text(encoding="utf-8").partition("### What each")[0])
-        typer.echo(f"leaderboard: {html}")
+        made = boards(finished, root)
+        html, text = write_leaderboard(grid, made, root)
+        if grid.detection is not None:
+            text = write_shifts(grid, made, root)
+        typer.echo(text.read_text(encoding="utf-8").partition("# What each")[0].rstrip("#"))
+        typer.echo(f"{text.stem}: {html if grid.detection is None else text}")
     ran = f"{len(found.before)} were done before, {len(found.done)} ran now"
     typer.echo(f"{done} of {total} cells are done: {ran}, {len(found.failed)} failed")
     for name, why in found.failed.items():

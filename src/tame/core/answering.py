@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tame.core.accounting import weigh
-from tame.core.assemble import assemble
+from tame.core.assemble import assemble, assemble_alone
 from tame.core.intake import Intake
 from tame.core.pool import ExpertPool
 from tame.core.routed import RoutedModel
@@ -50,7 +50,10 @@ class Answering:
             raise InputError(f"when is 'ever' or 'now', not {when!r}")
         if self._pool is None:
             return torch.full((len(x),), -1, device=self.device)
-        return self.model.predict(x, self._pool.active.id if when == "now" else None)
+        if when == "ever":
+            return self.model.predict(x)
+        active = self._pool.active
+        return (self._model or assemble_alone(self._intake, active)).predict(x, active.id)
 
     @property
     def model(self) -> RoutedModel:
@@ -78,6 +81,14 @@ class Answering:
         """Return how likely each label is for each sample, and the label of each column."""
         model = self.model.eval()
         return model(self._intake.check_inputs(x)), model.labels
+
+    def remembered(self, expert: int) -> tuple[Tensor, Tensor]:
+        """Return the raw samples in an expert's reservoir, and the label each was learned by."""
+        if self._pool is None or expert not in self._pool.ids:
+            raise InputError(f"there is no expert {expert}, but {list(self.expert_ids)}")
+        columns = self._pool.open(expert).memory.columns()
+        raw, slots = columns or (torch.empty(0), torch.empty(0, dtype=torch.int64))
+        return raw, self._intake.labels.labels()[slots.long().cpu()]
 
     def sizes(self) -> Sizes:
         """Return what the learner weighs now."""

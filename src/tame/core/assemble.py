@@ -2,9 +2,11 @@
 
 import torch
 
+from tame.core.expert import Expert
 from tame.core.intake import Intake
 from tame.core.pool import ExpertPool
-from tame.core.routed import Decision, RoutedModel
+from tame.core.routed import Decision, HardRouting, RoutedModel
+from tame.core.routers import OneExpert
 from tame.core.selector import Selector
 
 
@@ -27,3 +29,13 @@ def assemble(
     tables = (seen.to(intake.device), labels)
     router = selector.router(step, owners)
     return RoutedModel(step, router, nets, owners, tables, decision).to(intake.device)
+
+
+def assemble_alone(intake: Intake, expert: Expert) -> RoutedModel:
+    """Put one expert together with the input step: all that an answer for the present takes."""
+    step, labels = intake.ready, intake.labels.labels().to(intake.device)
+    seen = torch.zeros(1, len(labels), dtype=torch.bool)
+    seen[0, : len(expert.counts)] = torch.from_numpy(expert.counts > 0)
+    tables = (seen.to(intake.device), labels)
+    parts = (OneExpert(0, 1), [expert.answers], [expert.id], tables, HardRouting())
+    return RoutedModel(step, *parts).to(intake.device)

@@ -224,7 +224,7 @@ class Caution:
         else:
             self._ledger.begin(expert, old, probation.since)
             for batch in first:
-                self._ledger.queue.add(batch._replace(owner=back, rival=old))
+                self._ledger.queue.add(batch._replace(owner=back, rival=self._ledger.rival))
             change, since = Change.SWITCHED, probation.since
         restarted = False
         for batch in kept:

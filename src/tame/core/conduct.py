@@ -43,6 +43,8 @@ class Careful:
     the active expert's weights are kept every `spacing` batches, to undo what it learned since.
     With `most_experts` there (0: no limit) nobody is recruited any more: the expert that fits
     best takes over, and adapts. The settings' matcher is not asked: the best match is taken.
+    Without `rollback` a change is dated to its alarm: what the expert that was left learned since
+    it really began is neither undone nor given to the other, in part or whole.
 
     >>> Careful(patience=0)
     Traceback (most recent call last):
@@ -56,6 +58,7 @@ class Careful:
     horizon: int = 32
     spacing: int = 8
     most_experts: int = 0
+    rollback: bool = True
 
     def __post_init__(self) -> None:
         least = (self.patience, self.probation, self.returns, self.horizon, self.spacing)

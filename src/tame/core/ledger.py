@@ -25,6 +25,7 @@ class Ledger:
 
     def __init__(self, settings: Careful) -> None:
         self._horizon = settings.horizon
+        self._rolls_back = settings.rollback
         self.queue = Queue()
         self._ring = Ring(settings.spacing, settings.horizon)
         self._level = Level()
@@ -115,6 +116,7 @@ class Ledger:
 
     def begin(self, expert: Expert, old: int = NOBODY, since: int = 0) -> None:
         """Go on with another expert: what the old one learned since the change may be its own."""
+        old = old if self._rolls_back else NOBODY
         self._rival, self._until = old, since + 2 * self._horizon
         self._ring.clear()
         self._level = Level(expert.mark)
@@ -125,6 +127,11 @@ class Ledger:
             return batch._replace(owner=expert.id, rival=old) if late else batch
 
         self.queue.change(renew)
+
+    @property
+    def rival(self) -> int:
+        """The expert that was left, if some of what comes now may be its own."""
+        return self._rival
 
     def withdraw(self, number: int, old: int, noticed: int) -> list[Waiting]:
         """Take a newcomer's batches away and return them; those of before go back to the old."""
@@ -195,7 +202,7 @@ class Ledger:
 
     def _dated(self, old: Expert, noticed: int) -> int:
         oldest = self._ring.oldest
-        if oldest is None or oldest.mark is None:
+        if oldest is None or oldest.mark is None or not self._rolls_back:
             return noticed
         learned = [batch for batch in self.queue.owned(old.id) if batch.step >= oldest.step]
         return date(oldest.mark, learned, noticed)

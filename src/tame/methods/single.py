@@ -63,6 +63,11 @@ class SingleNetwork:
         self.steps += 1
         return reading
 
+    def begin_anew(self) -> None:
+        """Put a network with its first weights in place of the one there is."""
+        self.network = self._found(self.intake.ready.output_shape)
+        self.network.grow(len(self.intake.labels))
+
     def odds(self, count: int) -> Tensor | None:
         """Draw the numbers that decide how so many samples are augmented, if they are."""
         augment = self.settings.inputs.augment

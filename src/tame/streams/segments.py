@@ -72,6 +72,7 @@ class SegmentedStream:
             bursts=self._bursts,
             alike=_alike({number: self._origins[number] for number in self._shown}),
             blurry=self._blurry,
+            owners=self._owners,
         )
 
     def held_out(self) -> list[HeldOut]:
@@ -123,6 +124,11 @@ class SegmentedStream:
         begin, end = self._plan.cuts[step : step + 2].tolist()
         owners, counts = np.unique(self._plan.owners[begin:end], return_counts=True)
         return dict(zip(owners.tolist(), counts.tolist(), strict=True))
+
+    def _owners(self, step: int) -> list[int]:
+        begin, end = self._plan.cuts[step : step + 2].tolist()
+        found: list[int] = self._plan.owners[begin:end].tolist()
+        return found
 
     def _thinned(self, pools: Sequence[Pool]) -> Sequence[Pool]:
         rule = self._course.imbalance
