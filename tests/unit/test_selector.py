@@ -1,5 +1,7 @@
 """The selector: what it remembers, when it trains, and what it says before."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from worlds import QUICK, a, b, c, feed, small_tame
@@ -117,3 +119,26 @@ def test_equal_settings_are_equal():
 def test_sparsity_is_a_fraction():
     with pytest.raises(ValueError, match="sparsity lies in"):
         NetworkSelector(sparsity=1.0)
+
+
+def wild(rate: float, said: set[str]):
+    """Return a learner whose selector was trained at a rate far too high."""
+    recipe = replace(QUICK, rate=rate, weight_decay=0.0)
+    learner = small_tame(selector=NetworkSelector(memory=500, training=recipe, retraining=QUICK))
+    feed(learner, a(100) + b(100))
+    learner.consolidate(lambda what, *_: said.add(what))
+    return learner
+
+
+def test_training_that_ends_in_guessing_begins_anew_at_half_the_rate():
+    said: set[str] = set()
+    learner = wild(200.0, said)
+    assert "training the selector again" in said
+    assert learner._selector.parameters()[0] > 0
+
+
+def test_if_it_never_learns_the_nearest_means_route():
+    learner = wild(1e6, set())
+    assert learner._selector.parameters() == (0, 0, 0)
+    routed = torch.cat([learner.route(batch.x) for batch in b(10, seed=9)])
+    assert (routed == 1).float().mean() > 0.6

@@ -104,11 +104,11 @@ class Remembering(ABC):
     def _frame(self, plan: Blueprint, weights: State) -> nn.Module:
         """Return a network such weights fit."""
 
-    def _build(self, plan: Blueprint, net: Any, outputs: int) -> nn.Module:
+    def _build(self, plan: Blueprint, net: Any, outputs: int, attempt: int = 0) -> nn.Module:
         """Return an untrained network; `net` "same" is the experts' own kind."""
         make = plan.make if net == "same" else resolve(net)
         plan = replace(plan, make=make, input_shape=self._shape)
-        return plan.build(outputs, "selector", self._fitted)
+        return plan.build(outputs, "selector", self._fitted, *([attempt] if attempt else []))
 
 
 def positions(asked: Sequence[int], owners: Sequence[int], device: torch.device) -> Tensor:

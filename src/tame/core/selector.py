@@ -1,9 +1,10 @@
 """Which expert an unlabelled sample belongs to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from tame.core.augment import Affine
@@ -14,9 +15,14 @@ from tame.core.remembering import Remembering, positions
 from tame.core.reservoir import Reservoir
 from tame.core.routers import NearestMean, NetworkRouter
 from tame.core.strata import Strata
+from tame.core.trial import MARGIN
 from tame.engine.fitting import Job, Recipe, Samples, apply_masks, fit
+from tame.engine.losses import Output, guessing_loss, sample_losses
 from tame.engine.randomness import derive, torch_generator
 from tame.types import Progress, State, silent
+
+REPEATS = 3
+CHUNK = 256
 
 
 @runtime_checkable
@@ -132,16 +138,44 @@ class NetworkSelector(Remembering):
         return step if self.inputs is None else step.under(self.inputs)
 
     def _train(self, plan: Blueprint, samples: Samples, progress: Progress) -> None:
-        generator = torch_generator(derive(self._seed, "selector", self._fitted))
-        net = self._build(plan, self.net, len(self._known))
-        job = Job(net, samples, generator)
-        fit([job], self.training, _named(progress, "training the selector"))
+        """Train, and anew at half the rate while that ends no better than guessing.
+
+        If it never ends better the nearest means route.
+        """
+        self._net = None
+        for attempt in range(REPEATS + 1):
+            net = self._trained(plan, samples, progress, attempt)
+            if not _is_guessing(net, samples, self.training.output):
+                self._net = net
+                return
+
+    def _trained(
+        self, plan: Blueprint, samples: Samples, progress: Progress, attempt: int
+    ) -> nn.Module:
+        path = (self._fitted, attempt) if attempt else (self._fitted,)
+        generator = torch_generator(derive(self._seed, "selector", *path))
+        net = self._build(plan, self.net, len(self._known), attempt)
+        job, again = Job(net, samples, generator), " again" if attempt else ""
+        recipes = (self.training, self.retraining)
+        training, retraining = (replace(one, rate=one.rate / 2**attempt) for one in recipes)
+        fit([job], training, _named(progress, f"training the selector{again}"))
         if self.sparsity > 0:
             masks = magnitude_masks(net, self.sparsity)
             apply_masks(net, masks)
-            say = _named(progress, "pruning the selector")
-            fit([job._replace(masks=masks)], self.retraining, say)
-        self._net = net.eval()
+            say = _named(progress, f"pruning the selector{again}")
+            fit([job._replace(masks=masks)], retraining, say)
+        return net.eval()
+
+
+@torch.no_grad()
+def _is_guessing(net: nn.Module, samples: Samples, form: Output) -> bool:
+    """Say whether a network is no better than a constant answer on what it was trained on."""
+    losses = [
+        sample_losses(net(samples.prepare(x, None, None))[:, : samples.live], y, form)
+        for x, y in zip(samples.x.split(CHUNK), samples.y.split(CHUNK), strict=True)
+    ]
+    counts = samples.y.bincount(minlength=samples.live).cpu().numpy()
+    return not float(torch.cat(losses).mean()) < MARGIN * guessing_loss(counts, form)
 
 
 def _named(progress: Progress, what: str) -> Progress:
