@@ -1,6 +1,6 @@
 """A vector for every sample that no training changes: a frozen trunk's features, or the inputs."""
 
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from tame.core.accounting import tensor_bytes
 from tame.core.inputs import Inputs, InputStep
 from tame.core.intake import Intake
+from tame.core.trunk import HasFeatures
 from tame.engine.randomness import derive, seeded
 from tame.errors import ConfigError
 from tame.nets import resolve
@@ -15,13 +16,6 @@ from tame.types import ArrayLike, Batch, State
 
 Kind = Literal["auto", "trunk", "inputs"]
 CHUNK = 256
-
-
-@runtime_checkable
-class HasFeatures(Protocol):
-    """A network with a trunk: one vector a sample, before its outputs."""
-
-    def features(self, x: Tensor) -> Tensor: ...
 
 
 class Admitted(NamedTuple):
