@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from tame.engine.eager import EagerStep, Manner
 from tame.engine.graphs import everything, open_state, practise, record, unchanged
-from tame.engine.lesson import Lesson
+from tame.engine.lesson import Lesson, is_costly
 from tame.engine.losses import read
 from tame.engine.randomness import PrivateDraws
 from tame.types import Reading
@@ -51,6 +51,7 @@ class Recording:
         self._odds = None if augment is None else torch.rand(augment.numbers, count, device=device)
         self._losses = torch.empty(count, pin_memory=True)
         self._kept: Tensor | None = None
+        self._ready: Tensor | None = None
         self._measured = torch.cuda.Event()
         self._box.send(lesson)
         with unchanged(everything(step.net, step.optimiser), device):
@@ -71,6 +72,8 @@ class Recording:
         if self._step.measures_by_training:
             self._graphs[1].replay()
         self._measured.synchronize()
+        if self._ready is not None:
+            lesson.lend(self._ready.clone())
         return read(self._losses)
 
     def learn(self, odds: Tensor | None, draws: PrivateDraws | None) -> None:
@@ -85,9 +88,11 @@ class Recording:
     def _measure(self) -> None:
         step, box = self._step, self._box
         keep = step.measures_by_training
-        found = step.judge(self._inputs(box.raw), box.target, self._live, keep=keep)
+        ready = self._inputs(box.raw)
+        found = step.judge(ready, box.target, self._live, keep=keep)
         self._losses.copy_(found.detach(), non_blocking=True)
         self._kept = found
+        self._ready = ready if is_costly(self._inputs) else None
 
     def _forward_backward(self) -> None:
         step, box, losses = self._step, self._box, self._kept
