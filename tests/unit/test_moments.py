@@ -1,9 +1,11 @@
 """Class statistics of a stream, the selector made of them, and trunks they are gathered over."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
-from worlds import QUICK, a, b, c, feed, small_tame
+from worlds import QUICK, a, b, c, feed, small_method, small_tame
 
 from tame import TAME, Batch, Deviation, Settings, load
 from tame.checks import check_learner
@@ -23,6 +25,7 @@ from tame.errors import ConfigError, InputError
 from tame.nets.lenet import LeNet
 from tame.nets.mlp import MLP
 from tame.nets.resnet import ResNet18
+from tame.registry import METHODS
 
 NET = MLP(hidden=(24,))
 SMALL_TRUNK = ResNet18(stem="small")
@@ -238,3 +241,16 @@ def test_what_has_no_trunk_is_refused():
 @BOTH
 def test_the_contract_holds(selector: MomentSelector):
     check_learner(lambda seed: small_tame(selector=selector, decision=Joint(), seed=seed))
+
+
+@pytest.mark.parametrize("method", ["slda", "ranpac", "ncm", "finetune", "er-ace", "gdumb"])
+def test_any_method_can_stand_on_a_trunk_that_is_counted(method: str):
+    made = METHODS.get(method)
+    settings = replace(small_method(method, 0).settings, inputs=Inputs(trunk=SMALL_TRUNK))
+    learner = made(net=NET, seed=0, settings=settings)
+    for batch in colours(0, 3):
+        learner.observe(batch)
+    learner.consolidate()
+    trunk = Trunk(SMALL_TRUNK, (3, 10, 10))
+    assert learner.sizes().dense > sum(p.numel() for p in trunk.parameters())
+    assert learner.predict(colours(0, 1)[0].x).shape == (16,)

@@ -29,16 +29,19 @@ def weigh(
     """
     model, samples = selector.nbytes()
     total = Sizes(*selector.parameters(), model, samples, samples=selector.samples())
-    total = _add(total, _weigh_trunk(step))
-    total = _add(total, Sizes(sample_bytes=aside[0], samples=aside[1], training_bytes=aside[2]))
+    total = add_sizes(total, weigh_trunk(step))
+    total = add_sizes(
+        total, Sizes(sample_bytes=aside[0], samples=aside[1], training_bytes=aside[2])
+    )
     if pool is None:
         return total
     held, count = pool.samples()
     parts = [*map(_weigh_expert, pool.awake), *_weigh_shelf(pool.shelf)]
-    return reduce(_add, parts, _add(total, Sizes(sample_bytes=held, samples=count)))
+    return reduce(add_sizes, parts, add_sizes(total, Sizes(sample_bytes=held, samples=count)))
 
 
-def _weigh_trunk(step: InputStep | None) -> Sizes:
+def weigh_trunk(step: InputStep | None) -> Sizes:
+    """Count the trunk before the networks, if there is one; it is one for all of them."""
     trunk = None if step is None else step.trunk
     if trunk is None:
         return Sizes()
@@ -61,7 +64,8 @@ def _weigh_shelf(shelf: Shelf) -> Iterator[Sizes]:
         yield Sizes(nonzero, round(dense * (kept / places if places else 1.0)), dense, packed)
 
 
-def _add(one: Sizes, other: Sizes) -> Sizes:
+def add_sizes(one: Sizes, other: Sizes) -> Sizes:
+    """Return the sizes of two parts together."""
     return Sizes(**{name: value + getattr(other, name) for name, value in vars(one).items()})
 
 

@@ -70,7 +70,7 @@ def pretrained() -> Settings:
                 augment=Crop(padding=SIDE // 8),
             ),
         ),
-        pruner=Gradual(nonzero=7000, pace=15.0, every=5, memory=40, tolerance=1.0),
+        pruner=Gradual(nonzero=7000, pace=8.0, every=5, memory=40, tolerance=1.0),
         decision=Joint(),
     )
 

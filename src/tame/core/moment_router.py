@@ -5,7 +5,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from tame.engine.eager import half, wants_half
+
 CHUNK = 256
+IMAGES = 4  # dimensions of a batch of them
 
 
 class Views(nn.Module):
@@ -25,10 +28,11 @@ class Views(nn.Module):
 
     def _see(self, raw: Tensor) -> Tensor:
         x = self.step(raw)
-        seen: Tensor = self.net(x).log_softmax(1)
-        if x.ndim == 4:  # noqa: PLR2004 (images)
-            seen = ((seen + self.net(x.flip(3)).log_softmax(1)) / 2).log_softmax(1)
-        return seen
+        views = [x, x.flip(3)] if x.ndim == IMAGES else [x]
+        with half(x.device, enabled=wants_half(self.net, "auto")):
+            seen = [self.net(view) for view in views]
+        mean = torch.stack([scores.to(x.dtype).log_softmax(1) for scores in seen]).mean(0)
+        return mean.log_softmax(1)
 
 
 class Eye(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from tame.core.accounting import tensor_bytes
+from tame.core.accounting import tensor_bytes, weigh_trunk
 from tame.core.inputs import Inputs, InputStep
 from tame.core.intake import Intake
 from tame.core.trunk import HasFeatures
@@ -75,12 +75,14 @@ class Frozen:
         return torch.full((len(x),), -1, device=self.device)
 
     def nbytes(self) -> int:
-        """Return the bytes of the trunk."""
-        return 0 if self.trunk is None else tensor_bytes(dict(self.trunk.state_dict()))
+        """Return the bytes of the trunk, its own or the input step's."""
+        own = 0 if self.trunk is None else tensor_bytes(dict(self.trunk.state_dict()))
+        return own + weigh_trunk(self.intake.step).model_bytes
 
     def parameters(self) -> int:
-        """Return how many weights the trunk has."""
-        return 0 if self.trunk is None else sum(p.numel() for p in self.trunk.parameters())
+        """Return how many weights the trunk has, its own or the input step's."""
+        own = 0 if self.trunk is None else sum(p.numel() for p in self.trunk.parameters())
+        return own + weigh_trunk(self.intake.step).dense
 
     def state_dict(self) -> State:
         return {
