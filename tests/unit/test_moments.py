@@ -254,3 +254,19 @@ def test_any_method_can_stand_on_a_trunk_that_is_counted(method: str):
     trunk = Trunk(SMALL_TRUNK, (3, 10, 10))
     assert learner.sizes().dense > sum(p.numel() for p in trunk.parameters())
     assert learner.predict(colours(0, 1)[0].x).shape == (16,)
+
+
+def test_stopped_and_resumed_over_a_trunk_it_goes_on_as_if_never_stopped(tmp_path):
+    stream = colours(0, 24) + colours(1, 8)
+    whole, first = through_a_trunk(), through_a_trunk()
+    for batch in stream:
+        whole.observe(batch)
+    for batch in stream[:20]:
+        first.observe(batch)
+    first.save(tmp_path / "it.tame")
+    second = load(tmp_path / "it.tame")
+    for batch in stream[20:]:
+        second.observe(batch)
+    for learner in (whole, second):
+        learner.consolidate()
+    assert difference(whole.state_dict(), second.state_dict()) is None
