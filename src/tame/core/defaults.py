@@ -71,7 +71,7 @@ def pretrained() -> Settings:
             ),
         ),
         pruner=Gradual(nonzero=7000, pace=8.0, every=5, memory=40, tolerance=1.0),
-        decision=Joint(),
+        decision=Joint(trust=0.25),
     )
 
 
