@@ -270,3 +270,11 @@ def test_stopped_and_resumed_over_a_trunk_it_goes_on_as_if_never_stopped(tmp_pat
     for learner in (whole, second):
         learner.consolidate()
     assert difference(whole.state_dict(), second.state_dict()) is None
+
+
+def test_with_a_single_expert_the_statistics_still_tell_labels():
+    learner = small_tame(selector=ALONE, decision=Joint(trust=0.25))
+    feed(learner, a(40))
+    assert isinstance(learner.model.router, ClassRouter)
+    assert learner.route(a(1, seed=5)[0].x).unique().tolist() == [0]
+    assert score(learner, a(10, seed=8)) > 0.8

@@ -84,7 +84,7 @@ class MomentSelector(Remembering):
         return True
 
     def router(self, step: InputStep, owners: Sequence[int]) -> nn.Module:
-        if len(owners) == 1 or not self._moments.pairs:
+        if not self._moments.pairs:
             return super().router(step, owners)
         return self._route(step, owners, None)
 
