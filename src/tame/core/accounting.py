@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from tame.core.expert import Expert
+from tame.core.inputs import InputStep
 from tame.core.pool import ExpertPool
 from tame.core.prune import count_nonzero
 from tame.core.selector import Selector
@@ -15,9 +16,12 @@ from tame.types import Sizes
 
 
 def weigh(
-    pool: ExpertPool | None, selector: Selector, aside: tuple[int, int, int] = (0, 0, 0)
+    pool: ExpertPool | None,
+    selector: Selector,
+    aside: tuple[int, int, int] = (0, 0, 0),
+    step: InputStep | None = None,
 ) -> Sizes:
-    """Count the parameters and bytes of experts and selector, and of what is put `aside`.
+    """Count the parameters and bytes of experts, selector and trunk, and of what is put `aside`.
 
     Model bytes are those of the networks that predict (with all that a packed expert needs);
     samples those of all reservoirs and of batches that wait to enter them; training state is what
@@ -25,12 +29,24 @@ def weigh(
     """
     model, samples = selector.nbytes()
     total = Sizes(*selector.parameters(), model, samples, samples=selector.samples())
-    total = _add(total, Sizes(sample_bytes=aside[0], samples=aside[1], training_bytes=aside[2]))
+    total = add_sizes(total, weigh_trunk(step))
+    total = add_sizes(
+        total, Sizes(sample_bytes=aside[0], samples=aside[1], training_bytes=aside[2])
+    )
     if pool is None:
         return total
     held, count = pool.samples()
     parts = [*map(_weigh_expert, pool.awake), *_weigh_shelf(pool.shelf)]
-    return reduce(_add, parts, _add(total, Sizes(sample_bytes=held, samples=count)))
+    return reduce(add_sizes, parts, add_sizes(total, Sizes(sample_bytes=held, samples=count)))
+
+
+def weigh_trunk(step: InputStep | None) -> Sizes:
+    """Count the trunk before the networks, if there is one; it is one for all of them."""
+    trunk = None if step is None else step.trunk
+    if trunk is None:
+        return Sizes()
+    dense = sum(p.numel() for p in trunk.parameters())
+    return Sizes(count_nonzero(trunk), dense, dense, tensor_bytes(dict(trunk.state_dict())))
 
 
 def _weigh_expert(expert: Expert) -> Sizes:
@@ -48,7 +64,8 @@ def _weigh_shelf(shelf: Shelf) -> Iterator[Sizes]:
         yield Sizes(nonzero, round(dense * (kept / places if places else 1.0)), dense, packed)
 
 
-def _add(one: Sizes, other: Sizes) -> Sizes:
+def add_sizes(one: Sizes, other: Sizes) -> Sizes:
+    """Return the sizes of two parts together."""
     return Sizes(**{name: value + getattr(other, name) for name, value in vars(one).items()})
 
 

@@ -92,7 +92,7 @@ class Answering:
 
     def sizes(self) -> Sizes:
         """Return what the learner weighs now."""
-        return weigh(self._pool, self._selector, self._practice.weigh())
+        return weigh(self._pool, self._selector, self._practice.weigh(), self._intake.step)
 
     @torch.no_grad()
     def _rank(self, lesson: Lesson) -> Tensor:

@@ -26,11 +26,24 @@ class KnowsLabels(Protocol):
         ...
 
 
-class ClassRouter(nn.Module):
-    """A network scores pairs of expert and label; an expert's score is the sum over its labels.
+class OnReady(nn.Module):
+    """Scores samples by a network that is given what the experts take."""
 
-    Output `j` stands for the expert at position `owner[j]` and the label of slot `slot[j]`.
-    Experts that came after the network was trained are told by nearest mean.
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, raw: Tensor, ready: Tensor) -> Tensor:  # noqa: ARG002 (every scorer's form)
+        scores: Tensor = self.net(ready)
+        return scores
+
+
+class ClassRouter(nn.Module):
+    """Scores pairs of expert and label; an expert's score is the sum over its labels.
+
+    `scorer` is given samples as they are and as the experts take them. Its output `j` stands for
+    the expert at position `owner[j]` and the label of slot `slot[j]`.
+    Experts that came after the scorer was made are told by nearest mean.
     """
 
     owner: Tensor
@@ -38,13 +51,13 @@ class ClassRouter(nn.Module):
 
     def __init__(
         self,
-        net: nn.Module,
+        scorer: nn.Module,
         pairs: tuple[Tensor, Tensor],
         count: int,
         late: NearestMean | None,
     ) -> None:
         super().__init__()
-        self.net = net
+        self.scorer = scorer
         self.count = count
         self.late = late
         self.register_buffer("owner", pairs[0])
@@ -55,7 +68,7 @@ class ClassRouter(nn.Module):
 
     def opinions(self, raw: Tensor, ready: Tensor) -> tuple[Tensor, Tensor]:
         """Return the score of each expert, and log-probabilities of pairs for `labels`."""
-        pairs = self.net(ready).log_softmax(1)
+        pairs = self.scorer(raw, ready).log_softmax(1)
         scores = pairs.new_zeros(len(pairs), self.count).index_add(1, self.owner, pairs.exp()).log()
         if self.late is not None:
             send_to_newcomers(scores, self.late(raw, ready), self.owner)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tame.core.augment import Affine
-from tame.core.class_router import ClassRouter, linear_rule, open_linear
+from tame.core.class_router import ClassRouter, OnReady, linear_rule, open_linear
 from tame.core.distinct import Distinct
 from tame.core.inputs import InputStep
 from tame.core.network import Blueprint
@@ -102,7 +102,7 @@ class ClassSelector(Remembering):
             return NetworkRouter(rule, positions(self._taught(), owners, device), count, late)
         where = positions([owner for owner, _ in self._pairs], owners, device)
         slots = torch.tensor([slot for _, slot in self._pairs], device=device)
-        return ClassRouter(self._net, (where, slots), count, late)
+        return ClassRouter(OnReady(self._net), (where, slots), count, late)
 
     def _frame(self, plan: Blueprint, weights: State) -> nn.Module:
         if self._linear:

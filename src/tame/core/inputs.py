@@ -8,11 +8,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tame.config import part
+from tame.core.trunk import Trunk
 from tame.errors import InputError
-from tame.registry import AUGMENTS
+from tame.registry import AUGMENTS, NETS
 
 IMAGE_DIMENSIONS = 3
 GREY_DIMENSIONS = 2
+CHUNK = 256  # images a trunk sees at once
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,15 @@ class Inputs:
     normalise, one value for all or one a channel; left empty they are 0.5 and 0.5 for bytes, and
     floats are not touched. `size` resizes images; `augment` changes the samples an expert trains
     on (never those its loss is judged by). A grey image (height, width) gets its channel.
+    `trunk` names a network, as `net` does, whose features of the image and its mirror image stand
+    in for the image: it is never trained, and everything after it works on vectors.
     """
 
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     size: tuple[int, ...] = ()
     augment: Any = part(AUGMENTS, lambda: None)
+    trunk: Any = part(NETS, lambda: None)
 
     def __post_init__(self) -> None:
         if len(self.mean) != len(self.std):
@@ -58,8 +63,9 @@ class InputStep(nn.Module):
         self.grey = self.is_bytes and len(shape) == GREY_DIMENSIONS
         shape = (1, *shape) if self.grey else tuple(shape)
         self.is_image = len(shape) == IMAGE_DIMENSIONS
-        if inputs.size and not self.is_image:
-            raise InputError(f"samples of shape {shape} are not images and cannot be resized")
+        if (inputs.size or inputs.trunk is not None) and not self.is_image:
+            done = "resized" if inputs.size else "seen by a trunk"
+            raise InputError(f"samples of shape {shape} are not images and cannot be {done}")
         if len(inputs.mean) > 1 and len(inputs.mean) != shape[0]:
             raise InputError(f"{len(inputs.mean)} means for samples of shape {shape}")
         self.output_shape = (shape[0], *inputs.size) if inputs.size else shape
@@ -69,9 +75,12 @@ class InputStep(nn.Module):
         view = (-1, *[1] * (len(shape) - 1)) if shape else (-1,)
         self.register_buffer("mean", torch.tensor(mean).view(view), persistent=False)
         self.register_buffer("std", torch.tensor(std).view(view), persistent=False)
+        self.trunk = None if inputs.trunk is None else Trunk(inputs.trunk, self.output_shape)
+        if self.trunk is not None:
+            self.output_shape = (self.trunk.width,)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.normalise(self.scale(x))
+        return self.prepare(x)
 
     def under(self, inputs: Inputs) -> "InputStep":
         """Return the step other settings would make of the same raw samples."""
@@ -79,6 +88,18 @@ class InputStep(nn.Module):
 
     def prepare(self, x: Tensor, augment: Any = None, odds: Tensor | None = None) -> Tensor:
         """Return network inputs; images are changed by `augment` as the numbers `odds` say."""
+        if self.trunk is None:
+            return self._images(x, augment, odds)
+        parts = range(0, len(x), CHUNK) if len(x) else (0,)
+        within = [slice(begin, begin + CHUNK) for begin in parts]
+        chances = [None if odds is None else odds[:, rows] for rows in within]
+        seen = [
+            self.trunk(self._images(x[rows], augment, chance))
+            for rows, chance in zip(within, chances, strict=True)
+        ]
+        return torch.cat(seen)
+
+    def _images(self, x: Tensor, augment: Any, odds: Tensor | None) -> Tensor:
         scaled = self.scale(x)
         return self.normalise(augment(scaled, odds) if augment and self.is_image else scaled)
 

@@ -83,10 +83,12 @@ class Intake:
         return self.step
 
     def state_dict(self) -> State:
+        trunk = None if self.step is None else self.step.trunk
         return {
             "shape": list(self.shape),
             "dtype": None if self.dtype is None else _name(self.dtype),
             "labels": self.labels.labels().tolist(),
+            "trunk": None if trunk is None else dict(trunk.state_dict()),
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -95,7 +97,10 @@ class Intake:
         if state["dtype"] is not None:
             kind: Any = getattr(torch, state["dtype"])
             empty = torch.empty(0, *state["shape"], dtype=kind)
-            self.keep(empty, self.begin(empty), state["labels"])
+            step = self.begin(empty)
+            if step.trunk is not None:
+                step.trunk.load_state_dict(state["trunk"])
+            self.keep(empty, step, state["labels"])
 
     def _check_same(self, x: Tensor) -> None:
         if tuple(x.shape[1:]) != self.shape:

@@ -228,4 +228,4 @@ def _share(scene: Scene, batch: Waiting) -> None:
 
 def _store(scene: Scene, number: int, raw: Tensor, slots: Tensor) -> None:
     scene.pool.open(number).memory.add(raw, slots)
-    scene.selector.observe(raw, slots, number)
+    scene.remember(scene.lesson(raw, slots), number)

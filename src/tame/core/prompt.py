@@ -21,7 +21,7 @@ class Prompt:
             expert.detector.update(expert.measure(lesson))
             change = Change.RECRUITED if known is None else Change.SWITCHED
         restarted = expert.learn(lesson)
-        scene.selector.observe(lesson.raw, lesson.slots, expert.id)
+        scene.remember(lesson, expert.id)
         since = None if change is Change.NONE else scene.step
         told = (scene.step, reading.loss, verdict.statistic, verdict.threshold, expert.id, change)
         return Observation(*told, since, restarted)

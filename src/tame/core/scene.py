@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tame.core.inputs import InputStep
 from tame.core.pool import ExpertPool
-from tame.core.selector import Selector
+from tame.core.selector import Gatherer, Selector
 from tame.engine.lesson import Lesson
 from tame.types import Observation, State
 
@@ -30,6 +30,12 @@ class Scene:
     def lesson(self, raw: Tensor, slots: Tensor) -> Lesson:
         """Return samples that were put aside as a lesson again."""
         return Lesson(raw, slots, self.live, self.inputs, self.pool.plan.device)
+
+    def remember(self, lesson: Lesson, expert: int) -> None:
+        """Let the selector take what an expert learned from."""
+        self.selector.observe(lesson.raw, lesson.slots, expert)
+        if isinstance(self.selector, Gatherer):
+            self.selector.gather(lesson.ready, lesson.slots, expert)
 
 
 class Closing(NamedTuple):

@@ -63,6 +63,15 @@ class Selector(Protocol):
     def load_state_dict(self, state: State, plan: Blueprint | None) -> None: ...
 
 
+@runtime_checkable
+class Gatherer(Protocol):
+    """A selector that also keeps sums of what the experts are shown."""
+
+    def gather(self, ready: Tensor, slots: Tensor, expert: int) -> None:
+        """Take what the expert's network was given of a batch, with the labels' slots."""
+        ...
+
+
 @dataclass
 class NetworkSelector(Remembering):
     """A network trained on a uniform sample of the whole stream, each with its expert's id.

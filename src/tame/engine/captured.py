@@ -21,13 +21,13 @@ from torch import Tensor, nn
 
 from tame.engine.eager import EagerStep, Manner
 from tame.engine.graphs import everything, open_state, practise, record, unchanged
-from tame.engine.lesson import Lesson
+from tame.engine.lesson import Lesson, is_costly
 from tame.engine.losses import read
+from tame.engine.postbox import Postbox
 from tame.engine.randomness import PrivateDraws
 from tame.types import Reading
 
 ROOM = 8
-ALIGNMENT = 64
 SIGHTINGS = 2
 
 
@@ -51,6 +51,7 @@ class Recording:
         self._box = Postbox(lesson, 0 if augment is None else augment.numbers)
         self._losses = torch.empty(count, pin_memory=True)
         self._kept: Tensor | None = None
+        self._ready: Tensor | None = None
         self._changed: Tensor | None = None
         self._prepared = False
         self._measured = torch.cuda.Event()
@@ -80,6 +81,8 @@ class Recording:
         elif self._prepared:
             self._preparing.replay()
         self._measured.synchronize()
+        if self._ready is not None:
+            lesson.lend(self._ready.clone())
         return read(self._losses)
 
     def learn(self, odds: Tensor | None, draws: PrivateDraws | None) -> None:
@@ -99,9 +102,11 @@ class Recording:
 
     def _measure(self) -> None:
         step, box = self._step, self._box
-        found = step.judge(self._inputs(box.raw), box.target, self._live, keep=self._once)
+        ready = self._inputs(box.raw)
+        found = step.judge(ready, box.target, self._live, keep=self._once)
         self._losses.copy_(found.detach(), non_blocking=True)
         self._kept = found
+        self._ready = ready if is_costly(self._inputs) else None
 
     def _prepare(self) -> None:
         box = self._box
@@ -127,49 +132,6 @@ class Recording:
             self._prepare()
         self._forward_backward()
         self._update()
-
-
-class Postbox:
-    """One place on the device for inputs, uniform numbers and targets, and its pinned twin."""
-
-    def __init__(self, lesson: Lesson, numbers: int) -> None:
-        self._numbers = numbers
-        parts = (lesson.raw.nbytes, 4 * numbers * len(lesson), lesson.slots.nbytes)
-        ends = [0]
-        for part in parts:
-            ends.append(ends[-1] + -(-part // ALIGNMENT) * ALIGNMENT)
-        self._places = [
-            slice(begin, begin + part) for begin, part in zip(ends, parts, strict=False)
-        ]
-        self._inbox = torch.zeros(ends[-1], dtype=torch.uint8, device=lesson.device)
-        self._stage = torch.zeros(ends[-1], dtype=torch.uint8, pin_memory=True)
-        self.raw, self.odds, self.target = self._parts(self._inbox, lesson)
-        self._raw, self._odds, self._target = self._parts(self._stage, lesson)
-
-    def send(self, lesson: Lesson, odds: Tensor | None) -> None:
-        """Bring a batch to the device in one copy.
-
-        The stage is free: the loss of the batch before was waited for, and came after its copy.
-        """
-        self._target.copy_(lesson.slots)
-        if self._odds is not None and odds is not None:
-            self._odds.copy_(odds)
-        if lesson.raw.is_cuda:
-            rest = slice(self._places[1].start, None)
-            self._inbox[rest].copy_(self._stage[rest], non_blocking=True)
-            self.raw.copy_(lesson.raw)
-        else:
-            self._raw.copy_(lesson.raw)
-            self._inbox.copy_(self._stage, non_blocking=True)
-
-    def _parts(self, box: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor | None, Tensor]:
-        raw, odds, target = (box[place] for place in self._places)
-        shape = (self._numbers, len(lesson))
-        return (
-            raw.view(lesson.raw.dtype).view(lesson.raw.shape),
-            odds.view(torch.float32).view(shape) if self._numbers else None,
-            target.view(lesson.slots.dtype),
-        )
 
 
 class Bench:

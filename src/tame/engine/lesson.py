@@ -17,6 +17,11 @@ class Prepare(Protocol):
         ...
 
 
+def is_costly(step: Any) -> bool:
+    """Say whether an input step is worth keeping the outcome of: it runs a network of its own."""
+    return getattr(step, "trunk", None) is not None
+
+
 class Lesson:
     """Raw inputs where they came from, slots on the host, how many are live, and the input step.
 
@@ -47,6 +52,10 @@ class Lesson:
     def ready(self) -> Tensor:
         """What a network takes, unaugmented."""
         return self.step(self.near)
+
+    def lend(self, ready: Tensor) -> None:
+        """Take what a network was given from who made it ready."""
+        self.__dict__.setdefault("ready", ready)
 
     @cached_property
     def target(self) -> Tensor:

@@ -1,13 +1,14 @@
 """A vector for every sample that no training changes: a frozen trunk's features, or the inputs."""
 
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from tame.core.accounting import tensor_bytes
+from tame.core.accounting import tensor_bytes, weigh_trunk
 from tame.core.inputs import Inputs, InputStep
 from tame.core.intake import Intake
+from tame.core.trunk import HasFeatures
 from tame.engine.randomness import derive, seeded
 from tame.errors import ConfigError
 from tame.nets import resolve
@@ -15,13 +16,6 @@ from tame.types import ArrayLike, Batch, State
 
 Kind = Literal["auto", "trunk", "inputs"]
 CHUNK = 256
-
-
-@runtime_checkable
-class HasFeatures(Protocol):
-    """A network with a trunk: one vector a sample, before its outputs."""
-
-    def features(self, x: Tensor) -> Tensor: ...
 
 
 class Admitted(NamedTuple):
@@ -81,12 +75,14 @@ class Frozen:
         return torch.full((len(x),), -1, device=self.device)
 
     def nbytes(self) -> int:
-        """Return the bytes of the trunk."""
-        return 0 if self.trunk is None else tensor_bytes(dict(self.trunk.state_dict()))
+        """Return the bytes of the trunk, its own or the input step's."""
+        own = 0 if self.trunk is None else tensor_bytes(dict(self.trunk.state_dict()))
+        return own + weigh_trunk(self.intake.step).model_bytes
 
     def parameters(self) -> int:
-        """Return how many weights the trunk has."""
-        return 0 if self.trunk is None else sum(p.numel() for p in self.trunk.parameters())
+        """Return how many weights the trunk has, its own or the input step's."""
+        own = 0 if self.trunk is None else sum(p.numel() for p in self.trunk.parameters())
+        return own + weigh_trunk(self.intake.step).dense
 
     def state_dict(self) -> State:
         return {

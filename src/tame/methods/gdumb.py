@@ -16,7 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from tame.core.accounting import tensor_bytes
+from tame.core.accounting import add_sizes, tensor_bytes, weigh_trunk
 from tame.core.inputs import Inputs
 from tame.core.intake import Intake
 from tame.core.network import Blueprint
@@ -123,7 +123,8 @@ class GDumb(Method[GDumbSettings]):
             return Sizes(sample_bytes=held, samples=count)
         dense = sum(p.numel() for p in self._kept.parameters())
         model = tensor_bytes(dict(self._kept.state_dict()))
-        return Sizes(count_nonzero(self._kept), dense, dense, model, held, samples=count)
+        own = Sizes(count_nonzero(self._kept), dense, dense, model, held, samples=count)
+        return add_sizes(own, weigh_trunk(self._intake.step))
 
     def state_dict(self) -> State:
         return {
