@@ -170,6 +170,16 @@ class Network:
             }
         )
 
+    def begin_as(self, other: "Network") -> None:
+        """Take another network's weights as the first ones, if that is how training starts.
+
+        Of a pruned one most units are dead for good: then, fresh weights are the better start.
+        """
+        if self.plan.training.start == "fresh" or other.masks:
+            return
+        self.grow(other.slots)
+        self.net.load_state_dict(other.net.state_dict())
+
     def restart(self) -> None:
         """Begin anew with fresh weights and half the rate."""
         self.restarts += 1

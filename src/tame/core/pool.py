@@ -120,9 +120,11 @@ class ExpertPool:
 
     def recruit(self) -> Expert:
         """Add a new expert and make it the active one."""
+        newcomer = Expert(self._next, self.plan, self._settings)
         if self._awake:
             self.active.forget()
-        self.active = Expert(self._next, self.plan, self._settings)
+            newcomer.network.begin_as(self.active.network)
+        self.active = newcomer
         self.active.memory.thin(self._room)
         self._awake[self._next] = self.active
         self._next += 1
