@@ -42,18 +42,21 @@ class River:
     memory: int = 500
     floor: float = 0.005
     burn_in: int = 20
-    _inner: Any = field(init=False, repr=False, compare=False)
+    _inner: Any = field(init=False, default=None, repr=False, compare=False)
     _shown: list[float] = field(init=False, default_factory=list, repr=False)
     _usual: Baseline = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"kind is one of {', '.join(get_args(Kind))}, not {self.kind}")
         if self.memory < 1:
             raise ValueError(f"memory is 1 or more, not {self.memory}")
         self._usual = Baseline(100, self.floor, self.burn_in)
-        self._inner = self._replayed([])
 
     def fresh(self) -> Self:
-        return type(self)(self.kind, dict(self.options), self.memory, self.floor, self.burn_in)
+        made = type(self)(self.kind, dict(self.options), self.memory, self.floor, self.burn_in)
+        made._inner = made._replayed([])  # noqa: SLF001 (its own; River is needed from here on)
+        return made
 
     def accepts(self, reading: Reading) -> bool:
         return not self._judge(reading)[0].shift
@@ -88,7 +91,7 @@ class River:
         if not self._usual.is_ready:
             return Verdict(shift=False, statistic=0.0, threshold=math.nan), self._inner
         z = self._usual.standardised(reading)
-        inner = copy.deepcopy(self._inner)
+        inner = self._replayed([]) if self._inner is None else copy.deepcopy(self._inner)
         inner.update(self._form(z))
         return Verdict(bool(inner.drift_detected) and z > 0, z, math.nan), inner
 
@@ -112,8 +115,6 @@ class River:
 
 
 def _find(kind: str) -> Any:
-    if kind not in get_args(Kind):
-        raise ValueError(f"kind is one of {', '.join(get_args(Kind))}, not {kind}")
     try:
         module = import_module("river.drift.binary" if kind in BINARY else "river.drift")
     except ImportError as error:
