@@ -77,7 +77,7 @@ def test_contract_that_every_kind_keeps(check: str, kind: Any):
 
 def test_options_reach_river():
     pytest.importorskip("river", reason="River is not installed (tame[river])")
-    detector = River("ADWIN", {"delta": 0.5})
+    detector = River("ADWIN", {"delta": 0.5}).fresh()
     assert (detector._inner.delta, detector._inner.clock) == (0.5, 1)
     assert detector.fresh()._inner.delta == 0.5
 
