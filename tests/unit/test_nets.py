@@ -354,24 +354,3 @@ def test_lite_computes_what_the_published_package_does(size: int, side: int):
         assert (ours(x) - expected).abs().max() < 1e-4
         assert (ours.train()(x) - theirs.train()(x)).abs().max() < 1e-4
         assert (ours.eval()(x) - theirs.eval()(x)).abs().max() < 1e-4
-
-
-def test_slim_has_the_stages_it_is_told():
-    net = make({"name": "slim", "widths": [8, 12], "depths": [1, 2]}, outputs=4)
-    x = torch.rand(2, 3, 32, 32)
-    assert net(x).shape == (2, 4)
-    assert [block.fits for block in net if hasattr(block, "fits")] == [True, False, True]
-    assert net[:-2](x).shape == (2, 12, 16, 16)
-
-
-@pytest.mark.parametrize(
-    "net", [{"widths": [8], "depths": [1, 2]}, {"widths": [], "depths": []}, {"depths": [2, 0, 1]}]
-)
-def test_stages_of_slim_that_do_not_fit_are_refused(net: dict[str, Any]):
-    with pytest.raises(ConfigError, match="widths and depths"):
-        make({"name": "slim", **net})
-
-
-def test_images_too_small_for_slim_are_refused():
-    with pytest.raises(ConfigError, match="16 pixels or more, not"):
-        make("slim", shape=(1, 12, 12))

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from torch import Tensor
 
-from tame.bench.metrics import in_burst
+from tame.bench.metrics import in_burst, same_as
 from tame.bench.record import NOBODY
 from tame.methods.single import label_hash
 from tame.types import Stream, Truth
@@ -41,7 +41,7 @@ def misplaced(learner: Any, stream: Stream, stands: Mapping[int, int]) -> dict[s
     if not all(places.values()):
         return None
     wrong = sum(
-        _same(truth, stands[expert]) not in places[number]
+        same_as(truth, stands[expert]) not in places[number]
         for expert, numbers in kept.items()
         for number in numbers.tolist()
     )
@@ -61,14 +61,10 @@ def origins_of(numbers: np.ndarray, stream: Stream, truth: Truth) -> dict[int, s
 def _shown(stream: Stream, truth: Truth) -> Iterator[tuple[np.ndarray, list[int]]]:
     assert truth.owners is not None  # noqa: S101 (asked before)
     for step, batch in enumerate(stream.batches()):
-        owners = [_same(truth, origin) for origin in truth.owners(step)]
+        owners = [same_as(truth, origin) for origin in truth.owners(step)]
         burst = in_burst(truth, step)
         yield _hashes(batch.x, batch.y), [NOBODY] * len(owners) if burst else owners
 
 
 def _hashes(x: Tensor, y: Tensor) -> np.ndarray:
     return label_hash(x, y) if len(y) else np.empty(0, dtype=np.uint64)
-
-
-def _same(truth: Truth, origin: int) -> int:
-    return truth.alike.get(origin, origin)

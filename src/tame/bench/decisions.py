@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tame.bench.episodes import COMMITS, Said, episodes, learners
-from tame.bench.metrics import change_points, in_burst
+from tame.bench.metrics import change_points, in_burst, same_as
 from tame.bench.record import NOBODY
 from tame.types import Truth
 
@@ -35,7 +35,7 @@ def decisions(truth: Truth, events: Sequence[Said], present: Collection[int]) ->
     found = list(commits(truth, events, present))
     wrong = [commit for commit in found if is_wrong(truth, commit)]
     firsts = list(_firsts(truth, found))
-    kinds = len({_same(truth, origin) for origin in truth.origins})
+    kinds = len({same_as(truth, origin) for origin in truth.origins})
     return {
         "sample_delays": [_samples(truth, start, one.alarm) for start, one in firsts],
         "commit_sample_delays": [_samples(truth, start, one.step) for start, one in firsts],
@@ -59,7 +59,7 @@ def commits(truth: Truth, events: Sequence[Said], present: Collection[int]) -> I
         before = min(episode.alarm, episode.alarm if event.since is None else event.since)
         before -= events[0].step
         taught = {one: made[:before][owners[:before] == one].sum(0) for one in set(owners[:before])}
-        known = {int(one): _same(truth, origins[int(n.argmax())]) for one, n in taught.items()}
+        known = {int(one): same_as(truth, origins[int(n.argmax())]) for one, n in taught.items()}
         known.pop(NOBODY, None)
         expert = event.expert if event.expert != NOBODY else int(owners[-1])
         yield Commit(episode.alarm, event.step, event.change != "switched", expert, known)
@@ -68,7 +68,7 @@ def commits(truth: Truth, events: Sequence[Said], present: Collection[int]) -> I
 def is_wrong(truth: Truth, commit: Commit) -> bool:
     """Say whether a commitment contradicts the truth."""
     place = sum(start <= commit.step for start in truth.starts) - 1
-    origin = _same(truth, truth.origins[place])
+    origin = same_as(truth, truth.origins[place])
     if commit.recruited:
         return origin in commit.known.values()
     return commit.known.get(commit.expert) != origin
@@ -99,7 +99,3 @@ def _firsts(truth: Truth, found: Sequence[Commit]) -> Iterator[tuple[int, Commit
 
 def _samples(truth: Truth, start: int, step: int) -> int:
     return sum(sum(truth.composition(one).values()) for one in range(start, step + 1))
-
-
-def _same(truth: Truth, origin: int) -> int:
-    return truth.alike.get(origin, origin)

@@ -22,6 +22,11 @@ class ChangePoint(NamedTuple):
     end: float
 
 
+def same_as(truth: Truth, origin: int) -> int:
+    """Return the earliest origin that is the same distribution as this one, or itself."""
+    return truth.alike.get(origin, origin)
+
+
 def change_points(truth: Truth) -> list[ChangePoint]:
     """Return where the distribution really changes; a segment like the one before is no change.
 
@@ -29,7 +34,7 @@ def change_points(truth: Truth) -> list[ChangePoint]:
     >>> change_points(truth)
     [ChangePoint(start=10, settled=15, end=20)]
     """
-    origins = [truth.alike.get(origin, origin) for origin in truth.origins]
+    origins = [same_as(truth, origin) for origin in truth.origins]
     ends = [*truth.starts[1:], math.inf]
     return [
         ChangePoint(start, settled, end)

@@ -6,6 +6,7 @@ from pathlib import Path
 from tame.bench.grid import Grid
 from tame.bench.leaderboard import Board, Measure, headline
 from tame.bench.paper.canvas import save
+from tame.bench.paper.layout import table
 from tame.bench.shifts import (
     COLUMNS,
     SOON,
@@ -43,7 +44,6 @@ NOTES = {
     "±": "in the tables of streams half of the 95 % interval over seeds; elsewhere one standard "
     "error, of differences seed by seed",
 }
-Lines = list[list[str]]
 
 
 def write_shifts(grid: Grid, boards: Sequence[Board], root: Path) -> Path:
@@ -89,7 +89,7 @@ def _stream(board: Board) -> Iterator[str]:
         [row.name, str(len(row.runs)), *(column.write(row) for column in COLUMNS)]
         for row in board.rows
     ]
-    yield _table(head, lines)
+    yield table(head, lines)
 
 
 def _standing(
@@ -104,7 +104,7 @@ def _standing(
     head = ["stream", "labels leak", "best row", "default less best", "within one standard error"]
     head += ["default less paper", "wrong recruits: default, paper"]
     found = [(board, _line(board, default, paper, measure)) for board in boards]
-    yield _table(head, [line for _, line in found if line])
+    yield table(head, [line for _, line in found if line])
     fair = [board for board in boards if not leaking(board)]
     yield _summary(fair, default, paper, measure)
 
@@ -169,7 +169,7 @@ def _recovery(boards: Sequence[Board]) -> Iterator[str]:
             [row.name, recovered(row, returned=True), recovered(row, returned=False)]
             for row in board.rows
         ]
-        yield _table(["row", "returned", "new"], lines)
+        yield table(["row", "returned", "new"], lines)
 
 
 def _rollback(boards: Sequence[Board], compared: Mapping[str, str]) -> Iterator[str]:
@@ -184,9 +184,4 @@ def _rollback(boards: Sequence[Board], compared: Mapping[str, str]) -> Iterator[
         lines.append([board.stream, f"{found[0]:.2f} %", f"{found[1]:.2f} %", ratio])
     if lines:
         yield "## Samples left in the wrong reservoir"
-        yield _table(["stream", "with rollback", "without", "ratio"], lines)
-
-
-def _table(head: list[str], lines: Lines) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+        yield table(["stream", "with rollback", "without", "ratio"], lines)

@@ -11,7 +11,7 @@ from torch import Tensor
 from tame.core.expert import Compact, Expert
 from tame.core.inputs import InputStep
 from tame.core.prune import Pruner
-from tame.core.trial import MARGIN
+from tame.core.trial import is_guess
 from tame.engine.fitting import Job, Samples
 from tame.engine.losses import guessing_loss, read, sample_losses
 from tame.engine.randomness import derive, numpy_generator, torch_generator
@@ -82,10 +82,9 @@ def _prune(
 
 def _is_guessing(expert: Expert, step: InputStep, live: int) -> bool:
     """Say whether the pruned copy is no better than a constant answer (one label: never)."""
-    guess = guessing_loss(expert.counts, expert.network.plan.training.output)
     several = int((expert.counts > 0).sum()) > 1
-    losses = _held_losses(expert, step, live)
-    return several and not float(losses.mean()) < MARGIN * guess
+    loss = float(_held_losses(expert, step, live).mean())
+    return several and is_guess(loss, expert.counts, expert.network.plan.training.output)
 
 
 @torch.no_grad()

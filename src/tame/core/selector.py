@@ -15,9 +15,9 @@ from tame.core.remembering import Remembering, positions
 from tame.core.reservoir import Reservoir
 from tame.core.routers import NearestMean, NetworkRouter
 from tame.core.strata import Strata
-from tame.core.trial import MARGIN
+from tame.core.trial import is_guess
 from tame.engine.fitting import Job, Recipe, Samples, apply_masks, fit
-from tame.engine.losses import Output, guessing_loss, sample_losses
+from tame.engine.losses import Output, sample_losses
 from tame.engine.randomness import derive, torch_generator
 from tame.types import Progress, State, silent
 
@@ -184,7 +184,7 @@ def _is_guessing(net: nn.Module, samples: Samples, form: Output) -> bool:
         for x, y in zip(samples.x.split(CHUNK), samples.y.split(CHUNK), strict=True)
     ]
     counts = samples.y.bincount(minlength=samples.live).cpu().numpy()
-    return not float(torch.cat(losses).mean()) < MARGIN * guessing_loss(counts, form)
+    return is_guess(float(torch.cat(losses).mean()), counts, form)
 
 
 def _named(progress: Progress, what: str) -> Progress:

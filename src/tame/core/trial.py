@@ -9,6 +9,15 @@ from tame.types import Reading, State
 MARGIN = 0.99
 
 
+def is_guess(loss: float, counts: np.ndarray, form: Output) -> bool:
+    """Say whether a mean loss is no better than a constant answer's, on labels of such counts.
+
+    >>> is_guess(0.69, np.array([1, 1]), "logits"), is_guess(0.3, np.array([1, 1]), "logits")
+    (True, False)
+    """
+    return not loss < MARGIN * guessing_loss(counts, form)
+
+
 class Trial:
     """Compares the loss over `patience` batches with what constant guessing would cost.
 
@@ -45,9 +54,9 @@ class Trial:
         self._batches += 1
         if self._batches < self.patience:
             return False
-        guess = guessing_loss(self._counts, self.output)
         single = int((self._counts > 0).sum()) == 1
-        failed = not single and not self._loss / self._batches < MARGIN * guess
+        mean = self._loss / self._batches
+        failed = not single and is_guess(mean, self._counts, self.output)
         self.learned = not failed
         self.reset()
         return failed

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from tame.errors import ConfigError
+from tame.nets.weights import image_channels
 
 SMALLEST = 8
 
@@ -23,11 +23,7 @@ class ConvNet:
     halved: tuple[int, ...] = (0, 1, 3)
 
     def __call__(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        if len(input_shape) != 3 or min(input_shape[1:]) < SMALLEST:  # noqa: PLR2004 (C, H, W)
-            raise ConfigError(
-                f"convnet takes images (channels, height, width) of {SMALLEST} pixels or more, "
-                f"not {input_shape}; the net 'mlp' takes any shape"
-            )
+        image_channels("convnet", input_shape, SMALLEST)
         before, height, width = input_shape
         layers: list[nn.Module] = []
         for number, after in enumerate(self.widths):

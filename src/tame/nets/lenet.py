@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from torch import nn
 
-from tame.errors import ConfigError
+from tame.nets.weights import image_channels
 
 SMALLEST = 14
 
@@ -23,11 +23,7 @@ class LeNet:
     hidden: tuple[int, ...] = (120, 84)
 
     def __call__(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        if len(input_shape) != 3 or min(input_shape[1:]) < SMALLEST:  # noqa: PLR2004 (C, H, W)
-            raise ConfigError(
-                f"lenet takes images (channels, height, width) of {SMALLEST} pixels or more, "
-                f"not {input_shape}; the net 'mlp' takes any shape"
-            )
+        image_channels("lenet", input_shape, SMALLEST)
         channels, height, width = input_shape
         pad = 2 if (height, width) == (28, 28) else 0
         flat = 16 * _after(height + 2 * pad) * _after(width + 2 * pad)

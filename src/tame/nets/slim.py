@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from tame.errors import ConfigError
+from tame.nets.weights import image_channels
 
 SMALLEST = 16
 
@@ -30,14 +30,9 @@ class SlimNet:
             raise ValueError(f"widths and depths are positive, not {self.widths}, {self.depths}")
 
     def __call__(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-        if len(input_shape) != 3 or min(input_shape[1:]) < SMALLEST:  # noqa: PLR2004 (C, H, W)
-            raise ConfigError(
-                f"slim takes images (channels, height, width) of {SMALLEST} pixels or more, not "
-                f"{input_shape}; the net 'mlp' takes any shape"
-            )
-        width = self.widths[0]
+        channels, width = image_channels("slim", input_shape, SMALLEST), self.widths[0]
         layers: list[nn.Module] = [
-            nn.Conv2d(input_shape[0], width, 3, padding=1, bias=False),
+            nn.Conv2d(channels, width, 3, padding=1, bias=False),
             nn.BatchNorm2d(width),
             nn.ReLU(),
         ]

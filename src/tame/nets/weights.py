@@ -83,7 +83,7 @@ def check_weights(weights: str) -> None:
         )
 
 
-def image_channels(name: str, shape: tuple[int, ...], smallest: int, weights: str) -> int:
+def image_channels(name: str, shape: tuple[int, ...], smallest: int, weights: str = "") -> int:
     """Return how many channels the inputs have, after checking that they are images that fit.
 
     >>> image_channels("vgg11", (3, 32, 32), 32, "")
