@@ -335,7 +335,7 @@ def test_the_gap_lists_what_was_run_of_every_data_set(folder):
     text = gap_tables(read_results(folder)).split("### SVHN-MNIST")[1]
     assert [line.split("|")[1].strip() for line in text.splitlines() if "`" in line] == [
         "as the preset",
-        "the same, not pruned",
+        "experts not pruned, raw logits, rate 0.02",
     ]
     assert "| +30.00 |" in text
     assert "| the paper | Table 2 | 97.45 |" in text

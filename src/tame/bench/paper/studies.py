@@ -29,7 +29,7 @@ _GAP = {
     ".unpruned-experts": "experts not pruned",
     ".unpruned-selector": "selector not pruned",
     ".logits": "experts on raw logits, rate 0.02",
-    ".logits-unpruned": "the same, not pruned",
+    ".logits-unpruned": "experts not pruned, raw logits, rate 0.02",
 }
 _CUT_SHORT = "Consolidation was cut short in these runs: they measure no accuracy."
 _TWINS = ("-global", "-one-norm")
