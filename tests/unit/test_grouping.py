@@ -4,8 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tame.core import grouping
-from tame.core.grouping import grouped
+from tame.core.grouping import Limits, grouped
 
 chosen = st.lists(st.integers(0, 12), min_size=1, max_size=80)
 
@@ -19,7 +18,7 @@ def test_every_sample_goes_to_its_expert(owners: list[int], chunk: int, few: int
         return None if position in odd else position % 2
 
     found = [set() for _ in owners]
-    for group in grouped(torch.tensor(owners), chunk, kind, lambda count: count <= few):
+    for group in grouped(torch.tensor(owners), Limits(chunk), kind, lambda count: count <= few):
         assert group.rows.shape[0] == len(group.positions)
         kinds = {kind(position) for position in group.positions}
         assert len(kinds) == 1
@@ -35,15 +34,16 @@ def test_every_sample_goes_to_its_expert(owners: list[int], chunk: int, few: int
 @settings(max_examples=60, deadline=None)
 @given(chosen, st.integers(1, 9))
 def test_alone_no_sample_is_asked_about_twice_nor_more_than_a_chunk(owners: list[int], chunk: int):
-    groups = list(grouped(torch.tensor(owners), chunk, lambda _: 0, lambda _: False))
+    groups = list(grouped(torch.tensor(owners), Limits(chunk), lambda _: 0, lambda _: False))
     rows = [row for group in groups for row in group.rows.flatten().tolist()]
     assert sorted(rows) == list(range(len(owners)))
     assert max(group.rows.numel() for group in groups) <= chunk
 
 
 def test_a_team_is_no_larger_than_its_limits():
+    limits = Limits(8, many=64, together=1000)
     owners = torch.arange(300).repeat_interleave(2)
-    sizes = [len(group.positions) for group in grouped(owners, 8, lambda _: 0, lambda _: True)]
-    assert sizes == [grouping.MANY] * 4 + [300 - 4 * grouping.MANY]
-    few = torch.arange(3).repeat_interleave(grouping.TOGETHER // 2)
-    assert [len(g.positions) for g in grouped(few, 8, lambda _: 0, lambda _: True)] == [2, 1]
+    sizes = [len(group.positions) for group in grouped(owners, limits, lambda _: 0, lambda _: True)]
+    assert sizes == [64] * 4 + [300 - 4 * 64]
+    few = torch.arange(3).repeat_interleave(500)
+    assert [len(g.positions) for g in grouped(few, limits, lambda _: 0, lambda _: True)] == [2, 1]

@@ -7,8 +7,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-MANY = 64
-TOGETHER = 2**14
+
+class Limits(NamedTuple):
+    """How many samples an expert is asked about at once, experts at once, and samples of them all.
+
+    On a processor small pieces stay in its caches; on a GPU starting an operation costs more.
+    """
+
+    chunk: int
+    many: int = 64
+    together: int = 2**14
 
 
 class Group(NamedTuple):
@@ -30,7 +38,7 @@ class _Stretch(NamedTuple):
 
 def grouped(
     chosen: Tensor,
-    chunk: int,
+    limits: Limits,
     kind: Callable[[int], Hashable],
     pays: Callable[[int], bool],
 ) -> Iterator[Group]:
@@ -40,17 +48,18 @@ def grouped(
     every other expert comes alone, in chunks.
 
     >>> chosen = torch.tensor([1, 0, 1, 2])
-    >>> [group.rows.tolist() for group in grouped(chosen, 8, lambda _: "", lambda count: False)]
+    >>> limits = Limits(8)
+    >>> [group.rows.tolist() for group in grouped(chosen, limits, lambda _: "", lambda _: False)]
     [[[1]], [[0, 2]], [[3]]]
-    >>> [group.rows.tolist() for group in grouped(chosen, 8, lambda _: "", lambda count: True)]
+    >>> [group.rows.tolist() for group in grouped(chosen, limits, lambda _: "", lambda _: True)]
     [[[1, 1], [3, 3], [0, 2]]]
     """
     order = chosen.argsort(stable=True)
     alone, small = _stretches(chosen.bincount().tolist(), kind, pays)
     for one in alone:
-        for rows in order[one.begin : one.begin + one.length].split(chunk):
+        for rows in order[one.begin : one.begin + one.length].split(limits.chunk):
             yield Group([one.position], rows.unsqueeze(0))
-    for team in _teams(small):
+    for team in _teams(small, limits):
         yield Group([stretch.position for stretch in team], _rows(order, team))
 
 
@@ -70,13 +79,14 @@ def _stretches(
     return alone, small
 
 
-def _teams(small: Sequence[_Stretch]) -> Iterator[list[_Stretch]]:
+def _teams(small: Sequence[_Stretch], limits: Limits) -> Iterator[list[_Stretch]]:
     """Put stretches of one kind and like lengths together, not too many samples at once."""
     ranked = sorted(small, key=lambda one: (one.kind, one.length))
     for _, alike in groupby(ranked, key=lambda one: one.kind):
         team: list[_Stretch] = []
         for stretch in alike:
-            full = len(team) == MANY or (len(team) + 1) * stretch.length > TOGETHER
+            samples = (len(team) + 1) * stretch.length
+            full = len(team) == limits.many or samples > limits.together
             if team and full:
                 yield team
                 team = []

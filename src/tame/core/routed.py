@@ -9,13 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tame.core.grouping import Group, grouped
+from tame.core.grouping import Group, Limits, grouped
 from tame.core.inputs import InputStep
 from tame.core.shelf import Shelf
 from tame.errors import InputError
 
 CHUNK = 256
 CHUNK_ON_GPU = 2**23  # numbers, not samples
+MANY_ON_GPU = 256
 
 
 @runtime_checkable
@@ -86,7 +87,7 @@ class RoutedModel(nn.Module):
     def ask(self, ready: Tensor, chosen: Tensor) -> Tensor:
         """Return the scores of the chosen expert (by position) for each sample."""
         scores = ready.new_full((len(ready), len(self.labels)), float("-inf"))
-        for group in self._grouped(chosen, len(ready) or 1):
+        for group in self._grouped(chosen, self._limits(ready)._replace(chunk=len(ready) or 1)):
             rows = group.rows.flatten()
             scores[rows] = self._consult(group, ready[rows]).flatten(0, 1)
         return scores
@@ -122,7 +123,7 @@ class RoutedModel(nn.Module):
         parts = [decision.choose(self, part, self.step(part)) for part in self._parts(x)]
         chosen = torch.cat(parts)
         found = torch.empty_like(chosen)
-        for group in self._grouped(chosen, self._chunk(x)):
+        for group in self._grouped(chosen, self._limits(x)):
             rows = group.rows.flatten()
             scores = self._consult(group, self.step(x[rows]))
             found[rows] = scores.argmax(2).flatten()
@@ -134,26 +135,26 @@ class RoutedModel(nn.Module):
             raise InputError(f"there is no expert {expert}; there are {owners}")
         return int(owners.index(expert))
 
-    def _chunk(self, x: Tensor) -> int:
-        """Return how many samples to take at once: few stay in a processor's caches."""
+    def _limits(self, x: Tensor) -> Limits:
         if not x.is_cuda:
-            return CHUNK
-        return max(4 * CHUNK, CHUNK_ON_GPU // max(1, prod(self.step.output_shape)))
+            return Limits(CHUNK)
+        chunk = max(4 * CHUNK, CHUNK_ON_GPU // max(1, prod(self.step.output_shape)))
+        return Limits(chunk, MANY_ON_GPU, 4 * chunk)
 
     def _parts(self, x: Tensor) -> tuple[Tensor, ...]:
-        return x.split(self._chunk(x)) if len(x) else ()
+        return x.split(self._limits(x).chunk) if len(x) else ()
 
-    def _grouped(self, chosen: Tensor, chunk: int) -> Iterator[Group]:
+    def _grouped(self, chosen: Tensor, limits: Limits) -> Iterator[Group]:
         shelf = self.experts[-1]
         if not isinstance(shelf, Shelf):
-            return grouped(chosen, chunk, lambda _: None, lambda _: False)
+            return grouped(chosen, limits, lambda _: None, lambda _: False)
         packed = shelf
 
         def kind(position: int) -> Hashable:
             row = int(self._homes[position, 1])
             return None if row < 0 else packed.kind(row)
 
-        return grouped(chosen, chunk, kind, packed.team.pays)
+        return grouped(chosen, limits, kind, packed.team.pays)
 
     def _consult(self, group: Group, ready: Tensor) -> Tensor:
         """Return (experts, samples, labels) log-probabilities of a group."""
