@@ -163,3 +163,16 @@ def test_the_schedule_begins_anew_with_each_task():
     made.inform(Hint(task=1, tasks=2))
     made.observe(Batch([[1.0]], [7]))
     assert weights(made) != before
+
+
+def test_each_task_may_have_a_rate_of_its_own():
+    made = learner(memory=4, rates=(1.0, 0.0))
+    made.inform(Hint(task=3, tasks=3))
+    made.observe(Batch([[1.0]], [5]))
+    before = weights(made)
+    assert before[0] > 0
+    for task in (7, 1):  # the last rate is also that of all later ones
+        made.inform(Hint(task=task, tasks=3))
+        for _ in range(2):
+            made.observe(Batch([[1.0]], [task]))
+            assert weights(made) == before
