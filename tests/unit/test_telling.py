@@ -4,6 +4,7 @@ from dataclasses import fields
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -125,3 +126,22 @@ def test_evaluation_gives_the_told_and_the_untold_figure():
     (row,) = evaluate(Listener(Hints.TRAIN_TASK), TRUTH, held, {})
     assert row["strict"] == 0.25
     assert row["untold"] is None
+
+
+class Reader(Listener):
+    """Answers what is written in a sample."""
+
+    def predict_told(self, x, hint):
+        self.heard.append((x[:, 0].tolist(), hint))
+        return x[:, 0].long()
+
+
+@pytest.mark.parametrize("given_as", [torch.as_tensor, np.asarray])
+def test_groups_are_of_samples_from_anywhere_and_answers_in_their_order(given_as):
+    x = given_as([[number] for number in range(60)])
+    grouped, single = Reader(Hints.TEST_GROUP), Reader(Hints.TEST_TASK)
+    for learner in (grouped, single):
+        assert answers(learner, x, origin=0).tolist() == list(range(60))
+    order = grouped.heard[0][0]
+    assert sorted(order) == single.heard[0][0] == list(range(60))
+    assert max(order[:GROUP]) > 2 * GROUP

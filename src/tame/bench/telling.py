@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from tame.errors import ConfigError
@@ -51,7 +53,10 @@ class Telling:
 
 
 def answers(learner: Any, x: ArrayLike, origin: int) -> Tensor:
-    """Return the labels of samples of one origin, by what the learner is told at test time."""
+    """Return the labels of samples of one origin, by what the learner is told at test time.
+
+    Groups known to share a task are drawn from all samples, as in iTAML's code.
+    """
     declared = told_in_testing(learner)
     if not declared:
         found: Tensor = learner.predict(x)
@@ -60,8 +65,15 @@ def answers(learner: Any, x: ArrayLike, origin: int) -> Tensor:
         task=origin if Hints.TEST_TASK in declared else None,
         group=GROUP if Hints.TEST_GROUP in declared else None,
     )
-    labels: Tensor = _require(learner, AnswersTold, "predict_told").predict_told(x, hint)
-    return labels
+    mixed = _mixed(len(x)) if hint.group else torch.arange(len(x))
+    samples = torch.as_tensor(x)[mixed]
+    labels: Tensor = _require(learner, AnswersTold, "predict_told").predict_told(samples, hint)
+    return labels[mixed.argsort().to(labels.device)]
+
+
+def _mixed(count: int) -> Tensor:
+    """Return an order that is always the same; neighbours in a data set can be alike."""
+    return torch.from_numpy(np.random.Generator(np.random.PCG64(0)).permutation(count))
 
 
 def told_in_testing(learner: Any) -> Hints:
