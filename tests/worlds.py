@@ -1,11 +1,14 @@
 """Small learners and streams that the tests share."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
-from tame import TAME, Batch, Deviation, Magnitude, NetworkSelector, Observation, Settings
+from tame import TAME, Batch, Deviation, Magnitude, NetworkSelector, Observation, Settings, load
+from tame.checks.failure import difference
 from tame.checks.material import world
 from tame.engine.fitting import Recipe
 from tame.engine.lesson import Lesson
@@ -95,6 +98,15 @@ def c(batches: int = STEADY, seed: int = 2) -> list[Batch]:
 def feed(learner: Any, batches: Iterable[Batch]) -> list[Observation]:
     """Observe every batch and return the records."""
     return [learner.observe(batch) for batch in batches]
+
+
+def survives_saving(learner: TAME, path: Path) -> bool:
+    """Say whether a saved and loaded learner has the same state and answers alike."""
+    learner.save(path)
+    other = load(path)
+    x = torch.cat([batch.x for batch in a(4, seed=7) + b(4, seed=8)])
+    same = difference(learner.state_dict(), other.state_dict()) is None
+    return same and torch.equal(learner.predict(x), other.predict(x))
 
 
 def changes(seen: Iterable[Observation]) -> list[tuple[int, str, int]]:

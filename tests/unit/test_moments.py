@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import nn
-from worlds import QUICK, a, b, c, feed, small_method, small_tame
+from worlds import QUICK, a, b, c, feed, small_method, small_tame, survives_saving
 
 from tame import TAME, Batch, Deviation, Settings, load
 from tame.checks import check_learner
@@ -128,12 +128,7 @@ def test_newcomers_are_told_by_their_statistics(selector: MomentSelector):
 
 @BOTH
 def test_saved_and_loaded_it_answers_alike(selector: MomentSelector, tmp_path):
-    learner = consolidated(selector)
-    learner.save(tmp_path / "it.tame")
-    other = load(tmp_path / "it.tame")
-    assert difference(learner.state_dict(), other.state_dict()) is None
-    x = torch.cat([batch.x for batch in a(4, seed=7) + b(4, seed=8)])
-    assert torch.equal(learner.predict(x), other.predict(x))
+    assert survives_saving(consolidated(selector), tmp_path / "it.tame")
 
 
 def test_before_consolidation_the_statistics_answer():
