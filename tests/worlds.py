@@ -10,6 +10,7 @@ from torch import nn
 from tame import TAME, Batch, Deviation, Magnitude, NetworkSelector, Observation, Settings, load
 from tame.checks.failure import difference
 from tame.checks.material import world
+from tame.core.conduct import Immediate
 from tame.engine.fitting import Recipe
 from tame.engine.lesson import Lesson
 from tame.methods.cndpm import CNDPMSettings
@@ -28,6 +29,7 @@ def small_settings(**changes: Any) -> Settings:
     """Return settings under which a tiny network detects, switches and consolidates quickly."""
     parts = {
         "detector": Deviation(window=30),
+        "conduct": Immediate(),
         "selector": NetworkSelector(memory=64, training=QUICK, retraining=QUICK),
         "pruner": Magnitude(sparsity=0.5, memory=64, retraining=QUICK),
     }

@@ -16,11 +16,10 @@ import torch
 from small import SHORTER, small_experiment
 from torch import nn
 
-from tame import TAME, Batch, Inputs, Settings, TameError, join, load
+from tame import TAME, Batch, Deviation, Inputs, Settings, TameError, join, load
 from tame.bench.run import Unwatched, start
 from tame.core.augment import Affine
-from tame.core.conduct import Careful
-from tame.core.detectors.quorum import Quorum
+from tame.core.conduct import Immediate
 from tame.engine.world import SECONDS, TIMEOUT, World
 
 PATIENCE = 5.0
@@ -59,17 +58,18 @@ def digits(world: World, folder: Path) -> dict[str, Any]:
     """Two pairs of digits in double precision."""
     torch.set_default_dtype(torch.float64)
     stream = small_experiment("stream.passes=2", "stream.order=[0,1]").open_stream()
-    learner = TAME(net="lenet")
+    settings = Settings(conduct=Immediate(), detector=Deviation())
+    learner = TAME(net="lenet", settings=settings)
     seen = [learner.observe(batch) for batch in stream.batches()]
     learner.save(folder / f"digits-{world.rank}.tame")
     return {"seen": [[s.step, s.change, s.expert] for s in seen], "losses": [s.loss for s in seen]}
 
 
 def careful(world: World, folder: Path) -> dict[str, Any]:
-    """Two pairs of digits, a burst and a return, under the careful conduct."""
+    """Two pairs of digits, a burst and a return, under the default, careful conduct."""
     torch.set_default_dtype(torch.float64)
     stream = small_experiment("stream.passes=3").open_stream()
-    learner = TAME(net="lenet", settings=Settings(conduct=Careful(), detector=Quorum()))
+    learner = TAME(net="lenet")
     batches = list(stream.batches())
     batches[60:63] = [Batch(batch.x, batch.y.flip(0) ^ 1) for batch in batches[60:63]]
     seen = [learner.observe(batch) for batch in batches]

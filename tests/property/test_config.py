@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tame import Deviation, Inputs, Magnitude, NetworkSelector, Settings, Training
 from tame.config import assignment, build, convert, dump, merge, to_toml
 from tame.core.augment import Affine
+from tame.core.detectors.quorum import Quorum
 from tame.engine.fitting import Recipe
 from tame.errors import ConfigError
 from tame.registry import METHODS, STREAMS
@@ -148,7 +149,7 @@ def test_whole_numbers_are_numbers_too():
 
 
 def test_a_part_without_a_name_is_the_default_one_changed():
-    assert build(Settings, {"detector": {"width": 4}}).detector == Deviation(width=4.0)
+    assert build(Settings, {"detector": {"width": 5}}).detector == Quorum(width=5.0)
 
 
 def test_none_may_be_written():

@@ -12,7 +12,7 @@ from tame.checks.failure import difference
 from tame.core.defaults import AUTO, chosen_for, pretrained, small
 from tame.errors import ConfigError
 
-SMALL = {"name": "mlp", "hidden": [64]}
+SMALL = {"name": "mlp", "hidden": [128]}
 LINEAR: dict[str, Any] = {"name": "mlp", "hidden": []}
 
 

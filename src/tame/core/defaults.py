@@ -29,7 +29,7 @@ def chosen_for(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, Setting
     plain settings.
 
     >>> chosen_for((1, 28, 28), torch.uint8)[0]
-    {'name': 'mlp', 'hidden': [64]}
+    {'name': 'mlp', 'hidden': [128]}
     >>> chosen_for((5,), torch.float32)[0]
     'mlp'
     """
@@ -37,7 +37,7 @@ def chosen_for(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, Setting
     image = len(shape) == IMAGE_DIMENSIONS or (grey and dtype == torch.uint8)
     large = min(shape[-GREY_DIMENSIONS:], default=0) >= SMALLEST
     if grey and large and dtype == torch.uint8:
-        return {"name": "mlp", "hidden": [64]}, small()
+        return {"name": "mlp", "hidden": [128]}, small()
     if _is_colour(shape) and dtype == torch.uint8:
         return {"name": "mlp", "hidden": []}, pretrained()
     return "lenet" if image and large else "mlp", Settings()

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tame.config import part
-from tame.core.conduct import Immediate
-from tame.core.detectors.deviation import Deviation
+from tame.core.conduct import Careful
+from tame.core.detectors.quorum import Quorum
 from tame.core.inputs import Inputs
 from tame.core.matcher import FirstMatch
 from tame.core.prune import Magnitude
@@ -85,9 +85,9 @@ class Settings:
     shortlist: int = 64
     inputs: Inputs = field(default_factory=Inputs)
     training: Training = field(default_factory=Training)
-    detector: Any = part(DETECTORS, Deviation)
+    detector: Any = part(DETECTORS, Quorum)
     matcher: Any = part(MATCHERS, FirstMatch)
-    conduct: Any = part(CONDUCTS, Immediate)
+    conduct: Any = part(CONDUCTS, Careful)
     selector: Any = part(SELECTORS, NetworkSelector)
     pruner: Any = part(PRUNERS, Magnitude)
     decision: Any = part(DECISIONS, HardRouting)
