@@ -1,6 +1,6 @@
 """The figures of the README on the embedded digits.
 
-    python benchmarks/embedded.py [--out benchmarks/results/embedded.json] [--seeds 10]
+    python benchmarks/embedded.py [--out benchmarks/results/embedded.json] [--seeds 10] [--jobs 1]
 
 Runs the packaged preset over seeds, the two returning orders, and the returning orders again with
 a consolidation after every segment; writes one row a run and the means with 95 % intervals.
@@ -9,8 +9,11 @@ a consolidation after every segment; writes one row a run and the means with 95 
 import argparse
 import json
 import math
+import multiprocessing
 import statistics
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,7 @@ from tame.bench.run import Unwatched, prepare, start
 ORDERS = {"A-B-A": [0, 1, 0], "t1 t2 t3 t2 t4": [0, 1, 2, 1, 3]}
 EXPERTS = {"split": 5, "A-B-A": 2, "t1 t2 t3 t2 t4": 4}
 STUDENT = {5: 2.776, 10: 2.262}
+Form = Callable[[str, Experiment], dict[str, Any]]
 
 
 def plain(name: str, experiment: Experiment) -> dict[str, Any]:
@@ -83,25 +87,30 @@ def summary(rows: list[dict[str, Any]], wanted: int) -> dict[str, Any]:
     return found
 
 
+def measure(task: tuple[str, Form, list[int], int]) -> dict[str, Any]:
+    """Run one order with one seed."""
+    name, form, order, seed = task
+    found = form(name, resolve("embedded-split", [{"seed": seed, "stream": {"order": order}}]))
+    print(found, flush=True)
+    return found
+
+
 def main() -> None:
     """Run everything and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/embedded.json"))
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = []
-    jobs: list[tuple[str, str, Any, list[int]]] = [("split", "split", plain, [])]
+    forms: list[tuple[str, str, Form, list[int]]] = [("split", "split", plain, [])]
     for name, order in ORDERS.items():
-        jobs += [(name, name, plain, order), (f"{name}, lifelong", name, lifelong, order)]
+        forms += [(name, name, plain, order), (f"{name}, lifelong", name, lifelong, order)]
+    tasks = [(name, form, order, s) for name, _, form, order in forms for s in range(options.seeds)]
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        rows = list(pool.map(measure, tasks))
     means = {}
-    for name, kind, job, order in jobs:
-        found = []
-        for seed in range(options.seeds):
-            change = {"seed": seed, "stream": {"order": order}}
-            found.append(job(name, resolve("embedded-split", [change])))
-            print(found[-1])
-        rows += found
-        means[name] = summary(found, EXPERTS[kind])
+    for name, kind, *_ in forms:
+        means[name] = summary([row for row in rows if row["stream"] == name], EXPERTS[kind])
         print(name, means[name])
     table: Experiment = resolve("embedded-split")
     document = {"command": "python benchmarks/embedded.py", "means": means, "rows": rows}

@@ -1,6 +1,6 @@
 """Detection on seeds that no rule was ever adjusted on.
 
-    python benchmarks/fresh_seeds.py [--out benchmarks/results/fresh_seeds.json]
+    python benchmarks/fresh_seeds.py [--out benchmarks/results/fresh_seeds.json] [--jobs 1]
 
 Seeds 0 to 9 and 100 to 139 were looked at while the detector and the training step were written;
 200 to 239 were not. Streams only, no consolidation: which experts were found, when, what was false.
@@ -8,6 +8,9 @@ Seeds 0 to 9 and 100 to 139 were looked at while the detector and the training s
 
 import argparse
 import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +43,11 @@ def main() -> None:
     """Measure every order on every fresh seed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/fresh_seeds.json"))
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     options = parser.parse_args()
-    rows = [measure(name, seed) for name in ORDERS for seed in SEEDS]
+    names, seeds = zip(*product(ORDERS, SEEDS), strict=True)
+    with ProcessPoolExecutor(options.jobs, multiprocessing.get_context("spawn")) as pool:
+        rows = list(pool.map(measure, names, seeds))
     exact = {
         name: f"{sum(row['exact'] for row in rows if row['stream'] == name)} of {len(SEEDS)}"
         for name in ORDERS

@@ -30,7 +30,6 @@ SHORT = (
     "stream.passes=4",
     "selector.memory=600",
     "selector.training.epochs=8",
-    "selector.retraining.epochs=3",
     "pruner.memory=200",
     "pruner.retraining.epochs=8",
 )
