@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from small import SETTINGS
+from small import PRESET, SETTINGS
 from typer.testing import CliRunner
 
 from tame.cli.app import app
@@ -18,7 +18,7 @@ TAME = [sys.executable, "-m", "tame"]
 
 
 def settings() -> list[str]:
-    return [word for text in SETTINGS for word in ("--set", text)]
+    return [PRESET, *(word for text in SETTINGS for word in ("--set", text))]
 
 
 @pytest.fixture(scope="module")

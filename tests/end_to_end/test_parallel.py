@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from small import SETTINGS, SHORTER
+from small import PRESET, SETTINGS, SHORTER
 
 from tame.checkpoint import read
 from tame.checks.failure import difference
@@ -174,7 +174,7 @@ def test_interrupted_and_resumed_equals_never_stopped(both, tmp_path):
     settings = (*SETTINGS, *SHORTER, "run.checkpoint_seconds=0.2")
     command = (*TORCHRUN, "-m", "tame", "run", "--out", str(tmp_path / "run"))
     changes = [word for setting in settings for word in ("--set", setting)]
-    process = start(*command, *changes)
+    process = start(*command, PRESET, *changes)
     wait_for(tmp_path / "run" / "model.tame", process)
     process.send_signal(signal.SIGINT)
     code, said = finish(process)

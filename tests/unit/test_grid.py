@@ -134,7 +134,7 @@ def test_two_configurations_under_one_name_are_refused(tmp_path):
     before, after = grid(tmp_path), grid(tmp_path, changes=[{"training": {"rate": 0.5}}])
     RunFolder(before.cells[0].folder(tmp_path)).create(before.cells[0].experiment.to_toml())
     refuse_mixtures(before.cells, tmp_path)
-    with pytest.raises(RunError, match=r"training.rate is 0.02 there, 0.5 here"):
+    with pytest.raises(RunError, match=r"training.rate is 0.1 there, 0.5 here"):
         refuse_mixtures(after.cells, tmp_path)
     with pytest.raises(RunError, match="never mixes two under one name"):
         sweep(after, tmp_path, Nobody(), Nobody())
