@@ -40,7 +40,7 @@ def test_a_negative_length_is_refused():
 
 @pytest.mark.parametrize(("clip", "alarms"), [(1.0, 0), (0.0, 1)])
 def test_one_odd_sample_does_not_read_as_a_shift(clip: float, alarms: int):
-    """Seed 112 of the embedded split, LeNet: unclipped, its first expert is thrown off at batch 37."""
+    """LeNet on the embedded split, seed 112: unclipped, an expert is thrown off at batch 37."""
     paper = {"conduct": "immediate", "detector": "deviation"}
     experiment = resolve("embedded-lenet", [{"seed": 112, "training": {"clip": clip}, **paper}])
     prepare(experiment)
