@@ -8,7 +8,7 @@ PLAN = {"before the first checkpoint": 1, "consolidation": 1, "checkpoint write"
 
 def test_killed_and_resumed_equals_never_stopped(tmp_path):
     settings = [text for text in SETTINGS if not text.startswith("selector.retraining")]
-    rows = trial(PLAN, (*settings, "pruner.retraining.epochs=20"), tmp_path)
+    rows = trial(PLAN, (*settings, "selector.training.epochs=80"), tmp_path)
     assert [row["problem"] for row in rows] == [""] * len(PLAN)
     assert rows[0]["killed_in"] == "no checkpoint"
     assert rows[1]["killed_in"] == "consolidate"

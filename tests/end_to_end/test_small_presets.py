@@ -32,7 +32,9 @@ def test_both_streams_have_the_same_learner():
     split, permuted = resolve("split-mnist"), resolve("permuted-mnist")
     assert split.net == permuted.net
     one, other = split.settings, permuted.settings
-    assert one.pruner == replace(other.pruner, memory=one.pruner.memory)
+    assert one.pruner == replace(
+        other.pruner, memory=one.pruner.memory, nonzero=one.pruner.nonzero
+    )
     assert one.selector == replace(other.selector, memory=one.selector.memory)
     assert one == replace(other, pruner=one.pruner, selector=one.selector)
 
@@ -40,6 +42,7 @@ def test_both_streams_have_the_same_learner():
 def test_sizes_are_the_papers():
     settings = resolve("split-mnist").settings
     assert 5 * settings.pruner.nonzero + settings.selector.nonzero <= SPLIT
+    settings = resolve("permuted-mnist").settings
     rule = round(20 * (IMAGE * (1 - settings.selector.sparsity) + 1))
     assert 20 * settings.pruner.nonzero + rule <= PERMUTED
 
