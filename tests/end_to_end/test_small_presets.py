@@ -32,9 +32,7 @@ def test_both_streams_have_the_same_learner():
     split, permuted = resolve("split-mnist"), resolve("permuted-mnist")
     assert split.net == permuted.net
     one, other = split.settings, permuted.settings
-    assert one.pruner == replace(
-        other.pruner, memory=one.pruner.memory, nonzero=one.pruner.nonzero
-    )
+    assert one.pruner == replace(other.pruner, memory=one.pruner.memory, nonzero=one.pruner.nonzero)
     assert one.selector == replace(other.selector, memory=one.selector.memory)
     assert one == replace(other, pruner=one.pruner, selector=one.selector)
 

@@ -47,3 +47,15 @@ def test_a_team_is_no_larger_than_its_limits():
     assert sizes == [64] * 4 + [300 - 4 * 64]
     few = torch.arange(3).repeat_interleave(500)
     assert [len(g.positions) for g in grouped(few, limits, lambda _: 0, lambda _: True)] == [2, 1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(chosen, st.integers(1, 9))
+def test_even_groups_have_few_sizes_and_nobody_elses_samples(owners: list[int], chunk: int):
+    limits = Limits(chunk, even=True)
+    found = [set() for _ in owners]
+    for group in grouped(torch.tensor(owners), limits, lambda _: 0, lambda _: False):
+        assert group.rows.numel() in {1, 2, 4, 8, chunk}
+        for row in group.rows.flatten().tolist():
+            found[row].update(group.positions)
+    assert found == [{owner} for owner in owners]

@@ -1,12 +1,13 @@
 """Competitors' rows of the paper's tables, from small made-up cells of grids."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 from test_paper import put, result
 
 from tame.bench.grid import read_grid
-from tame.bench.harvest import harvest, read_harvest
+from tame.bench.harvest import Keeper, harvest, read_harvest
 from tame.bench.paper.accuracy import table_1, table_2
 from tame.bench.paper.page import write_paper
 from tame.bench.paper.results import read_results
@@ -125,3 +126,15 @@ def test_finished_cells_are_kept_small(tmp_path):
     assert found[0]["third"] == 0.333333
     assert found[0]["alarms"] == 1
     assert "shifts" not in found[0]
+
+
+def test_each_cell_is_kept_when_it_ends_and_only_if_it_is_done(tmp_path):
+    grid, told = read_grid("digits"), Mock()
+    one, other = [cell for cell in grid.cells if cell.row == "finetune"][:2]
+    write_text(RunFolder(one.folder(tmp_path)).result, json.dumps(
+        result(one.seed) | {"told": {}, "bytes": {}}))  # fmt: skip
+    keeper = Keeper(grid, tmp_path, tmp_path / "kept", told)
+    keeper.ended(one.name, "done", "")
+    keeper.ended(other.name, "failed", "out of memory")
+    assert [run["seed"] for run in read_harvest(tmp_path / "kept")] == [one.seed]
+    assert [call.args[1] for call in told.ended.call_args_list] == ["done", "failed"]

@@ -4,7 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from tame.engine.together import Team, find_team, run_alone, run_together, stack
+from tame.engine.together import (
+    Team,
+    Unfolding,
+    find_team,
+    run_alone,
+    run_together,
+    stack,
+    unfolding,
+)
 from tame.nets import resolve
 
 
@@ -54,3 +62,28 @@ def test_teams_are_found_by_trying():
 def test_large_networks_are_run_alone():
     large = [nn.Linear(1001, 1000), nn.Linear(1001, 1000)]
     assert not find_team(large, torch.rand(2, 1001)).able
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "as_matrices"),
+    [
+        ({"kernel_size": 3}, (2, 7, 9), True),
+        ({"kernel_size": (3, 2), "stride": (1, 2), "padding": (0, 1)}, (2, 6, 5), True),
+        ({"kernel_size": 5, "padding": 2, "bias": False}, (2, 8, 8), True),
+        ({"kernel_size": 5, "padding": 2}, (2, 64, 64), True),  # too much: by torch's own
+        ({"kernel_size": 3, "groups": 2}, (2, 6, 6), False),
+        ({"kernel_size": 3, "dilation": 2}, (2, 6, 6), False),
+        ({"kernel_size": 3, "padding": "same"}, (2, 6, 6), False),
+        ({"kernel_size": 3, "padding": 1, "padding_mode": "circular"}, (2, 6, 6), False),
+    ],
+)
+def test_convolutions_as_products_of_matrices_are_the_same(options, shape, as_matrices):
+    nets = [nn.Sequential(nn.Conv2d(2, 4, **options)) for _ in range(3)]
+    twin = unfolding(nets[0])
+    assert isinstance(twin[0], Unfolding) == as_matrices
+    x = torch.rand(3, 5, *shape)
+    found = run_together(twin, stack(nets), x, shared=False)
+    for net, part, one in zip(nets, x, found, strict=True):
+        assert torch.allclose(net(part), one, atol=1e-5)
+    assert type(nets[0][0]) is nn.Conv2d
+    assert unfolding(nets[0]) is twin

@@ -8,6 +8,7 @@ from typing import Any
 
 from tame.bench.grid import Cell, Grid
 from tame.bench.store import RunFolder, read_json, write_text
+from tame.bench.sweep import DONE, Audience
 from tame.config import dump
 from tame.errors import RunError
 
@@ -22,6 +23,22 @@ def harvest(grid: Grid, cells: Iterable[Cell], root: Path, out: Path) -> list[Pa
     return [
         _keep(grid, cell, RunFolder(cell.folder(root)), _place(grid, cell, out)) for cell in cells
     ]
+
+
+class Keeper:
+    """Keeps each cell of a grid when it ends, so that a grid cut off has lost none; an audience."""
+
+    def __init__(self, grid: Grid, root: Path, out: Path, to: Audience) -> None:
+        self._grid, self._root, self._out, self._to = grid, root, out, to
+        self._cells = {cell.name: cell for cell in grid.cells}
+        self.begun = to.begun
+        self.progress = to.progress
+        self.stop_asked = to.stop_asked
+
+    def ended(self, name: str, outcome: str, why: str) -> None:
+        if outcome == DONE:
+            harvest(self._grid, [self._cells[name]], self._root, self._out)
+        self._to.ended(name, outcome, why)
 
 
 def read_harvest(folder: Path) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ def _bench(
     plan: "Plan", changes: "Changes", root: Path, crew: "Crew", given: tuple[float, Path | None]
 ) -> None:
     from tame.bench.grid import grid_of
-    from tame.bench.harvest import harvest, replant
+    from tame.bench.harvest import Keeper, harvest, replant
     from tame.bench.sweep import sweep
     from tame.cli.sweep_view import SweepView
 
@@ -85,7 +85,8 @@ def _bench(
     if results is not None:
         replant(chosen, root, results)
     with SweepView([cell.name for cell in chosen.cells], minutes=minutes) as view:
-        found = sweep(chosen, root, crew, view)
+        audience = view if results is None else Keeper(chosen, root, results, view)
+        found = sweep(chosen, root, crew, audience)
     if results is not None:
         typer.echo(f"kept {len(harvest(chosen, found.finished, root, results))} cells in {results}")
     _close(chosen, found, root, late=view.time_is_up)

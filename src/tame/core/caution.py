@@ -39,13 +39,13 @@ class Caution:
         expert = scene.pool.active
         reading = expert.measure(lesson)
         verdict = self._doubt.verdict if self._doubt else expert.detector.update(reading)
-        batch = put_aside(scene.step, lesson, reading)
         if self._probation is not None:
+            batch = put_aside(scene.step, lesson, reading)
             turn = self._try(scene, self._probation, (batch, lesson, reading), verdict)
         elif self._suspects(scene, verdict):
-            turn = self._consider(scene, batch, lesson)
-        else:
-            turn = Turn(expert.id, self._ledger.learn(expert, batch, lesson, reading))
+            turn = self._consider(scene, put_aside(scene.step, lesson, reading), lesson)
+        else:  # put aside when the device is busy with it
+            turn = Turn(expert.id, self._ledger.learn(expert, scene.step, lesson, reading))
         if self._probation is None:
             self._ledger.release(scene)
         told = (scene.step, reading.loss, verdict.statistic, verdict.threshold)

@@ -7,22 +7,26 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tame.engine.sizes import usual
+
 
 class Limits(NamedTuple):
     """How many samples an expert is asked about at once, experts at once, and samples of them all.
 
-    On a processor small pieces stay in its caches; on a GPU starting an operation costs more.
+    On a processor small pieces stay in its caches; on a GPU starting an operation costs more, and
+    so does a number of samples that was not met before: `even` repeats some up to a usual one.
     """
 
     chunk: int
     many: int = 64
     together: int = 2**14
+    even: bool = False
 
 
 class Group(NamedTuple):
     """Experts by position, and the samples of each: (experts, samples) numbers of rows.
 
-    Where an expert has fewer samples than the others its last one is repeated.
+    Where an expert has fewer samples than asked for its last one is repeated.
     """
 
     positions: list[int]
@@ -57,7 +61,9 @@ def grouped(
     order = chosen.argsort(stable=True)
     alone, small = _stretches(chosen.bincount().tolist(), kind, pays)
     for one in alone:
-        for rows in order[one.begin : one.begin + one.length].split(limits.chunk):
+        for part in order[one.begin : one.begin + one.length].split(limits.chunk):
+            more = usual(len(part), limits.chunk) - len(part) if limits.even else 0
+            rows = torch.cat([part, part[-1:].expand(more)]) if more else part
             yield Group([one.position], rows.unsqueeze(0))
     for team in _teams(small, limits):
         yield Group([stretch.position for stretch in team], _rows(order, team))

@@ -8,13 +8,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tame.config import part
-from tame.core.trunk import Trunk
+from tame.core.trunk import CHUNK, Trunk
 from tame.errors import InputError
 from tame.registry import AUGMENTS, NETS
 
 IMAGE_DIMENSIONS = 3
 GREY_DIMENSIONS = 2
-CHUNK = 256  # images a trunk sees at once
 
 
 @dataclass(frozen=True)

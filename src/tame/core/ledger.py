@@ -14,7 +14,7 @@ from tame.core.ring import Ring, cloned
 from tame.core.scene import Scene
 from tame.core.selector import Selector
 from tame.core.sorting import losses_of, losses_under, share_out
-from tame.core.waiting import NOBODY, Queue, Waiting
+from tame.core.waiting import NOBODY, Queue, Waiting, put_aside
 from tame.engine.lesson import Lesson
 from tame.engine.losses import read
 from tame.types import Reading, State
@@ -32,16 +32,21 @@ class Ledger:
         self._rival, self._until = NOBODY, 0  # who was left, and before which step it may own some
         self._keepsake: State | None = None  # a pruned expert as it came back
 
-    def learn(self, expert: Expert, batch: Waiting, lesson: Lesson, reading: Reading) -> bool:
-        """Let the active expert learn the batch it has just measured; say whether it restarted."""
-        if self._ring.is_due(batch.step):
-            self._ring.note(batch.step, expert, self._level)
+    def learn(self, expert: Expert, at: int | Waiting, lesson: Lesson, reading: Reading) -> bool:
+        """Let the active expert learn the batch it has just measured; say whether it restarted.
+
+        `at` is the batch's step, or the batch itself where it was put aside before.
+        """
+        step = at if isinstance(at, int) else at.step
+        if self._ring.is_due(step):
+            self._ring.note(step, expert, self._level)
         self._level.add(reading)
         restarted = expert.train(lesson)
         if restarted:
             self._ring.clear()
             self._level = Level()
-        rival = self._rival if batch.step < self._until else NOBODY
+        rival = self._rival if step < self._until else NOBODY
+        batch = put_aside(at, lesson, reading) if isinstance(at, int) else at
         self.queue.add(batch._replace(owner=expert.id, rival=rival))
         return restarted
 

@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from tame.core.accounting import tensor_bytes
 from tame.core.expert import Expert, as_mark
 from tame.core.mark import Level, Mark
 from tame.types import State
+
+_NESTED = (Tensor, dict, list)
 
 
 class Snapshot(NamedTuple):
@@ -82,16 +85,25 @@ class Ring:
 
 
 def cloned(state: Any) -> Any:
-    """Return a state in memory of its own."""
+    """Return a state in memory of its own; all its tensors are copied in one call."""
+    found: list[tuple[Tensor, Tensor]] = []
+    copy = _blank(state, found)
+    if found:
+        torch._foreach_copy_([to for to, _ in found], [of for _, of in found])
+    return copy
+
+
+def _blank(state: Any, found: list[tuple[Tensor, Tensor]]) -> Any:
+    """Return a state whose tensors are yet to be filled, and note what with."""
     if isinstance(state, Tensor):
-        return state.clone()
+        blank = torch.empty_like(state, requires_grad=False)
+        found.append((blank, state.detach()))
+        return blank
     if isinstance(state, dict):
-        return {key: _cloned(value) for key, value in state.items()}
+        return {
+            key: _blank(value, found) if isinstance(value, _NESTED) else value
+            for key, value in state.items()
+        }
     if isinstance(state, list):
-        return [_cloned(value) for value in state]
+        return [_blank(part, found) if isinstance(part, _NESTED) else part for part in state]
     return state
-
-
-def _cloned(value: Any) -> Any:
-    """Return a part of a state; most parts are numbers, which need no copy."""
-    return cloned(value) if isinstance(value, (Tensor, dict, list)) else value

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tame.core.grouping import Group, Limits, grouped
 from tame.core.inputs import InputStep
 from tame.core.shelf import Shelf
+from tame.engine.sizes import filled
 from tame.errors import InputError
 
 CHUNK = 256
@@ -101,7 +102,7 @@ class RoutedModel(nn.Module):
         """Return the id of the expert each raw sample would be sent to."""
         self.eval()
         chosen = [self.router(part, self.step(part)).argmax(1) for part in self._parts(x)]
-        return self.owners[torch.cat(chosen)] if chosen else self.owners[:0]
+        return self.owners[torch.cat(chosen)[: len(x)]] if chosen else self.owners[:0]
 
     @torch.no_grad()
     def predict(self, x: Tensor, expert: int | None = None) -> Tensor:
@@ -116,12 +117,12 @@ class RoutedModel(nn.Module):
             found = [self._predict_grouped(x, self.decision)]
         else:
             found = [self(part).argmax(1) for part in self._parts(x)]
-        return self.labels[torch.cat(found)]
+        return self.labels[torch.cat(found)[: len(x)]]
 
     def _predict_grouped(self, x: Tensor, decision: Choice) -> Tensor:
         """Route everything first, then let each expert answer all its samples."""
         parts = [decision.choose(self, part, self.step(part)) for part in self._parts(x)]
-        chosen = torch.cat(parts)
+        chosen = torch.cat(parts)[: len(x)]
         found = torch.empty_like(chosen)
         for group in self._grouped(chosen, self._limits(x)):
             rows = group.rows.flatten()
@@ -139,10 +140,12 @@ class RoutedModel(nn.Module):
         if not x.is_cuda:
             return Limits(CHUNK)
         chunk = max(4 * CHUNK, CHUNK_ON_GPU // max(1, prod(self.step.output_shape)))
-        return Limits(chunk, MANY_ON_GPU, 4 * chunk)
+        return Limits(chunk, MANY_ON_GPU, chunk, even=True)
 
-    def _parts(self, x: Tensor) -> tuple[Tensor, ...]:
-        return x.split(self._limits(x).chunk) if len(x) else ()
+    def _parts(self, x: Tensor) -> Iterator[Tensor]:
+        """Yield samples in chunks; on a GPU the last sample may be repeated."""
+        chunk = self._limits(x).chunk
+        return (filled(part, chunk) for part in x.split(chunk) if len(part))
 
     def _grouped(self, chosen: Tensor, limits: Limits) -> Iterator[Group]:
         shelf = self.experts[-1]

@@ -63,7 +63,6 @@ class Selector(Protocol):
     def load_state_dict(self, state: State, plan: Blueprint | None) -> None: ...
 
 
-@runtime_checkable
 class Gatherer(Protocol):
     """A selector that also keeps sums of what the experts are shown."""
 

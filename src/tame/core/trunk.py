@@ -7,8 +7,11 @@ from torch import Tensor, nn
 
 from tame.engine.eager import half, wants_half
 from tame.engine.randomness import seeded
+from tame.engine.sizes import filled
 from tame.errors import ConfigError
 from tame.nets import resolve
+
+CHUNK = 256  # images it sees at once
 
 
 @runtime_checkable
@@ -46,10 +49,11 @@ class Trunk(nn.Module):
 
     @torch.no_grad()
     def forward(self, x: Tensor) -> Tensor:
+        count, x = len(x), filled(x, CHUNK)
         with half(x.device, enabled=wants_half(self.net, "auto")):
             seen = self.net.features(torch.cat([x, x.flip(3)]))
         first, second = seen.to(x.dtype).chunk(2)
-        mean: Tensor = (first + second) / 2
+        mean: Tensor = (first[:count] + second[:count]) / 2
         return mean.sign() * mean.abs().sqrt()
 
     def train(self, mode: bool = True) -> Self:  # noqa: ARG002, FBT001, FBT002 (torch's form)
