@@ -56,15 +56,15 @@ CHUNKS = {"mlp": 512, "conv": 64}  # samples judged at once; a convolution holds
 class CNDPMSettings:
     """What can be set about CN-DPM; the defaults are its authors' for Split MNIST.
 
-    `log_alpha` decides how many experts come to be, and depends on the number of inputs. `width`
-    is that of the first expert's layers, `later` that of the others. `form` "conv" is for images:
-    a convolutional auto-encoder and a residual classifier, of `channels` in place of `width` and
+    `log_alpha` decides how many experts come to be, and depends on the number of inputs. `width` is
+    that of the first expert's layers, `later` that of the others. `form` "conv" is for images: a
+    convolutional auto-encoder and a residual classifier, of `channels` in place of `width` and
     `later`. `draws` latents estimate a density, asleep and awake. Bytes are modelled in [0, 1] with
-    a sigmoid mean, floats as they are with a linear one (`mean` forces either); `inputs.mean` and
-    `inputs.std` are not applied. The softmax is over all `slots`, of labels seen or not. An expert
-    whose share of a batch is not above `least_usage` samples is not stepped. `counting` "code"
-    counts samples sent to the memory for the experts too, and starts a new expert one higher, as
-    the authors' program does.
+    a sigmoid mean, floats as they are with a linear one (`mean` forces either); `inputs.mean`,
+    `std` and `augment` are not applied. The softmax is over all `slots`, of labels seen or not. An
+    expert whose share of a batch is not above `least_usage` samples is not stepped. `counting`
+    "code" counts samples sent to the memory for the experts too, and starts a new expert one
+    higher, as the authors' program does.
     """
 
     slots: int = 10
