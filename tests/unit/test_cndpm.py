@@ -9,7 +9,7 @@ from worlds import a, feed, small_cndpm
 from tame import Batch
 from tame.methods.cndpm import CNDPM, CNDPMSettings
 from tame.methods.dreaming import Rates
-from tame.methods.mixture import Expert, Form, judge, nothing_lent
+from tame.methods.mixture import Expert, Form, judge
 from tame.streams.split import Split
 from tame.types import Change
 
@@ -42,7 +42,7 @@ def pinned(*centres: list[float], counts, **changes: object):
 def test_bound_is_the_gaussians_log_density_where_nothing_is_encoded():
     expert = Expert(Form(2, 4, 4, 3, 5, sigmoid=False), 0, 2)
     pin(expert, [1.0, -1.0])
-    bound, _ = expert.density(torch.tensor([[3.0, 0.0]]), torch.randn(1, 5, 3), empty(1))
+    bound, _ = expert.density(torch.tensor([[3.0, 0.0]]), torch.randn(1, 5, 3), ())
     assert bound.item() == pytest.approx(-0.5 * (4 + 1) - TWO_PI)
 
 
@@ -51,7 +51,7 @@ def test_divergence_of_the_code_by_hand():
     pin(expert, [0.0, 0.0])
     with torch.no_grad():
         expert.density.encoder.out.bias.copy_(torch.tensor([2.0, math.log(4.0)]))
-    bound, _ = expert.density(torch.zeros(1, 2), torch.zeros(1, 1, 1), empty(1))
+    bound, _ = expert.density(torch.zeros(1, 2), torch.zeros(1, 1, 1), ())
     divergence = 0.5 * (4 + 4 - 1 - math.log(4))
     assert bound.item() == pytest.approx(-TWO_PI - divergence)
 
@@ -197,7 +197,3 @@ def test_embedded_digits_recruit_an_expert_a_pair():
 def test_impossible_settings_are_refused(bad):
     with pytest.raises(ValueError, match="not 0"):
         CNDPMSettings(**bad)
-
-
-def empty(count):
-    return nothing_lent(torch.zeros(count, 2))

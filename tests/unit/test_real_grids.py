@@ -7,6 +7,7 @@ import pytest
 from tame.bench.grid import read_grid, read_plan
 from tame.bench.grids import grids
 from tame.bench.tuning import trials
+from tame.methods.convolutions import Channels
 from tame.registry import METHODS
 
 PUBLISHED = ("ewc", "si", "rwalk", "agem")
@@ -66,3 +67,13 @@ def test_replay_runs_at_tames_bytes():
 def test_the_large_nets_are_on_a_gpu():
     for name in ("split-cifar100-20", "table2"):
         assert {cell.experiment.device for cell in read_grid(name).cells} == {"cuda"}
+
+
+def test_colour_images_are_seen_by_convolutional_experts_of_the_published_sizes():
+    rows = {cell.row: cell.experiment.settings for cell in read_grid("split-cifar100-20").cells}
+    settings = rows["cndpm"]
+    assert (settings.form, settings.channels) == ("conv", Channels(32, 4, 20, 4))
+    assert (settings.latent, settings.draws, settings.memory, settings.slots) == (64, 16, 1000, 100)
+    rates = settings.rates
+    assert (rates.density, rates.classifier, rates.after_sleep) == (1e-4, 2e-4, 0.2)
+    assert (rates.density_steps, rates.classifier_steps, rates.batch) == (4000, 1000, 50)

@@ -27,10 +27,11 @@ import torch
 from torch import Tensor
 
 from tame.core.accounting import tensor_bytes
-from tame.core.inputs import Inputs
+from tame.core.inputs import Inputs, InputStep
 from tame.core.intake import Intake
 from tame.core.prune import count_nonzero
 from tame.engine.randomness import derive, restore_torch, torch_generator
+from tame.methods.convolutions import Channels, picture
 from tame.methods.dreaming import Dreamers, Rates
 from tame.methods.method import Method
 from tame.methods.mixture import Form, Judged, chilled, judge, of_target
@@ -48,20 +49,22 @@ from tame.types import (
     silent,
 )
 
-CHUNK = 512
+CHUNKS = {"mlp": 512, "conv": 64}  # samples judged at once; a convolution holds more of each
 
 
 @dataclass(frozen=True)
 class CNDPMSettings:
     """What can be set about CN-DPM; the defaults are its authors' for Split MNIST.
 
-    `log_alpha` decides how many experts come to be, and depends on the number of inputs. `width`
-    is that of the first expert's layers, `later` that of the others. `draws` latents estimate a
-    density, asleep and awake. Bytes are modelled in [0, 1] with a sigmoid mean, floats as they are
-    with a linear one (`mean` forces either); `inputs.mean` and `inputs.std` are not applied. The
-    softmax is over all `slots`, of labels seen or not. An expert whose share of a batch is not
-    above `least_usage` samples is not stepped. `counting` "code" counts samples sent to the memory
-    for the experts too, and starts a new expert one higher, as the authors' program does.
+    `log_alpha` decides how many experts come to be, and depends on the number of inputs. `width` is
+    that of the first expert's layers, `later` that of the others. `form` "conv" is for images: a
+    convolutional auto-encoder and a residual classifier, of `channels` in place of `width` and
+    `later`. `draws` latents estimate a density, asleep and awake. Bytes are modelled in [0, 1] with
+    a sigmoid mean, floats as they are with a linear one (`mean` forces either); `inputs.mean`,
+    `std` and `augment` are not applied. The softmax is over all `slots`, of labels seen or not. An
+    expert whose share of a batch is not above `least_usage` samples is not stepped. `counting`
+    "code" counts samples sent to the memory for the experts too, and starts a new expert one
+    higher, as the authors' program does.
     """
 
     slots: int = 10
@@ -73,6 +76,8 @@ class CNDPMSettings:
     later: int = 16
     latent: int = 16
     draws: int = 16
+    form: Literal["mlp", "conv"] = "mlp"
+    channels: Channels = field(default_factory=Channels)
     mean: Literal["auto", "sigmoid", "linear"] = "auto"
     least_usage: float = 0.1
     counting: Literal["paper", "code"] = "paper"
@@ -84,6 +89,8 @@ class CNDPMSettings:
                 raise ValueError(f"{name} is 1 or more, not {getattr(self, name)}")
         if self.temperature <= 0:
             raise ValueError(f"temperature is positive, not {self.temperature}")
+        if self.form not in CHUNKS:
+            raise ValueError(f"form is 'mlp' or 'conv', not {self.form!r}")
 
 
 class CNDPM(Method[CNDPMSettings]):
@@ -120,10 +127,11 @@ class CNDPM(Method[CNDPMSettings]):
     def observe(self, batch: Batch) -> Observation:
         raw, y = self._intake.check(batch)
         step = self._intake.begin(raw)
+        self._form(step)  # refuses what convolutional experts cannot see
         unknown = self._intake.labels.unknown(y)
         self._intake.keep(raw, step, unknown)
         self._make_room()
-        x, slots = self._flat(raw), self._intake.labels.slots(y)
+        x, slots = self._scaled(raw), self._intake.labels.slots(y)
         loss, expert, surprising = self._assign(x, slots.to(self.device))
         self._store(raw, slots, surprising)
         change = Change.NONE
@@ -201,11 +209,15 @@ class CNDPM(Method[CNDPMSettings]):
         return self._mixture
 
     def _begin(self) -> Dreamers:
-        step, settings = self._intake.ready, self.settings
+        form = self._form(self._intake.ready)
+        return Dreamers(form, self.settings.rates, self.seed, self.device)
+
+    def _form(self, step: InputStep) -> Form:
+        settings, shape = self.settings, step.output_shape
         sigmoid = step.is_bytes if settings.mean == "auto" else settings.mean == "sigmoid"
+        seen = picture(shape, settings.channels) if settings.form == "conv" else None
         sizes = (settings.width, settings.later, settings.latent, settings.draws)
-        form = Form(math.prod(step.output_shape), *sizes, sigmoid)
-        return Dreamers(form, settings.rates, self.seed, self.device)
+        return Form(math.prod(shape), *sizes, sigmoid, seen)
 
     def _make_room(self) -> None:
         self._mixture = self._mixture or self._begin()
@@ -214,8 +226,9 @@ class CNDPM(Method[CNDPMSettings]):
             slots *= 2
         self._mixture.make_room(slots)
 
-    def _flat(self, raw: Tensor) -> Tensor:
-        return self._intake.ready.scale(raw.to(self.device)).flatten(1)
+    def _scaled(self, raw: Tensor) -> Tensor:
+        x = self._intake.ready.scale(raw.to(self.device))
+        return x if self.settings.form == "conv" else x.flatten(1)
 
     def _assign(self, x: Tensor, target: Tensor) -> tuple[float, int, Tensor]:
         """Train the experts; return their loss, the most used one, and which samples surprise."""
@@ -256,7 +269,7 @@ class CNDPM(Method[CNDPMSettings]):
     def _sleep(self) -> None:
         raw, slots = (torch.cat(column) for column in zip(*self._memory, strict=True))
         extra = 1.0 if self.settings.counting == "code" else 0.0
-        self.built.sleep(self._flat(raw), slots.to(self.device), len(slots) + extra)
+        self.built.sleep(self._scaled(raw), slots.to(self.device), len(slots) + extra)
         self._memory = []
 
     @torch.no_grad()
@@ -265,7 +278,10 @@ class CNDPM(Method[CNDPMSettings]):
         fixed = torch_generator(derive(self.built.seed, "cndpm", "fixed"))
         shape = (1, self.settings.draws, self.settings.latent)
         noise, prior = torch.randn(shape, generator=fixed).to(self.device), self._prior()
-        parts = [self.built.judge(self._flat(part), noise) for part in x.split(CHUNK)]
+        parts = [
+            self.built.judge(self._scaled(part), noise)
+            for part in x.split(CHUNKS[self.settings.form])
+        ]
         live = len(self._intake.labels)
         return [(prior + part.evidence, part.labels[:, :, :live]) for part in parts]
 

@@ -1,5 +1,6 @@
 """The experts of CN-DPM in training: awake on the stream, asleep on what surprised them."""
 
+import itertools
 from dataclasses import dataclass
 
 import torch
@@ -76,33 +77,37 @@ class Dreamers:
     def learn(self, judged: Judged, target: Tensor, weights: Tensor, usage: list[float]) -> None:
         """Step the experts with some usage on the weighted sum of their losses."""
         losses = -judged.evidence - of_target(judged.labels, target)
+        stepped = [number for number, used in enumerate(usage) if used]
+        own = [list(self.experts[number].parameters()) for number in stepped]
         for pair in self._optimisers:
             for optimiser in pair:
                 optimiser.zero_grad(set_to_none=True)
-        (weights * losses).sum().backward()
-        for number, used in enumerate(usage):
-            if used:
-                nn.utils.clip_grad_value_(self.experts[number].parameters(), self.rates.clip)
-                for optimiser in self._optimisers[number]:
-                    optimiser.step()
+        if stepped:  # no gradient is worked out for the others
+            (weights * losses).sum().backward(inputs=list(itertools.chain(*own)))
+        for number, parameters in zip(stepped, own, strict=True):
+            nn.utils.clip_grad_value_(parameters, self.rates.clip)
+            for optimiser in self._optimisers[number]:
+                optimiser.step()
 
     def sleep(self, x: Tensor, target: Tensor, count: float) -> None:
         """Add an expert and train it on the samples of the short-term memory."""
         number, rates = len(self.experts), self.rates
         expert = self._add(rates.density, rates.classifier)
-        lent, shown = lend(self.experts[:-1], x)
+        earlier = self.experts[:-1]
         path = (self.seed, "cndpm", "sleep", number)
         rows = torch_generator(derive(*path, "rows"))
         noise = torch.Generator(self.device).manual_seed(derive(*path, "noise"))
         shape = (rates.batch, self.form.draws, self.form.latent)
         first, second = self._optimisers[-1]
+        lent = lend((one.density.encoder for one in earlier), x)
         for chosen in self._draw(rates.density_steps, len(x), rows):
             drawn = torch.empty(shape, device=self.device)
             parts = (x[chosen], drawn.normal_(generator=noise))
-            bound, _ = expert.density(*parts, (lent[0][chosen], lent[1][chosen]))
+            bound, _ = expert.density(*parts, tuple(part[chosen] for part in lent))
             self._step(expert.density, first, -bound.mean())
+        lent = lend((one.classifier for one in earlier), x)
         for chosen in self._draw(rates.classifier_steps, len(x), rows):
-            outputs, _ = expert.classifier(x[chosen], (shown[0][chosen], shown[1][chosen]))
+            outputs, _ = expert.classifier(x[chosen], tuple(part[chosen] for part in lent))
             self._step(expert.classifier, second, F.cross_entropy(outputs, target[chosen]))
         set_rate(first, rates.density * rates.after_sleep)
         set_rate(second, rates.classifier * rates.after_sleep)

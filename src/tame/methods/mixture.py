@@ -1,17 +1,22 @@
 """The experts of CN-DPM: a density and a classifier each, later ones leaning on earlier ones."""
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-Lent = tuple[Tensor, Tensor]
+from tame.methods.convolutions import Decoder, Encoder, Picture, Residual
+from tame.methods.lateral import Lateral, Lent, widths
 
 
 class Form(NamedTuple):
-    """How large experts are: the first is wide, later ones are narrow and borrow features."""
+    """How large experts are: the first is wide, later ones are narrow and borrow features.
+
+    With a `picture` they are convolutional, and `first` and `later` say nothing.
+    """
 
     inputs: int
     first: int = 64
@@ -19,35 +24,7 @@ class Form(NamedTuple):
     latent: int = 16
     draws: int = 16
     sigmoid: bool = True
-
-
-class Lateral(nn.Module):
-    """Two hidden layers that see, beside their own, the hidden features earlier experts lend.
-
-    No gradient reaches the lender.
-
-    >>> one, two = Lateral(4, 3, 0, 2), Lateral(4, 5, 3, 2)
-    >>> _, lent = one(torch.zeros(1, 4), nothing_lent(torch.zeros(1, 4)))
-    >>> outputs, lent = two(torch.zeros(1, 4), lent)
-    >>> outputs.shape, lent[0].shape
-    (torch.Size([1, 2]), torch.Size([1, 8]))
-    """
-
-    def __init__(self, inputs: int, width: int, borrowed: int, outputs: int) -> None:
-        super().__init__()
-        self.one = nn.Linear(inputs, width)
-        self.two = nn.Linear(borrowed + width, width)
-        self.out = nn.Linear(borrowed + width, outputs)
-
-    def forward(self, x: Tensor, lent: Lent) -> tuple[Tensor, Lent]:
-        one = torch.cat([lent[0], F.relu(self.one(x))], 1)
-        two = torch.cat([lent[1], F.relu(self.two(one))], 1)
-        return self.out(two), (one.detach(), two.detach())
-
-
-def nothing_lent(x: Tensor) -> Lent:
-    """Return what the first expert borrows."""
-    return x.new_zeros(len(x), 0), x.new_zeros(len(x), 0)
+    picture: Picture | None = None
 
 
 class Density(nn.Module):
@@ -58,17 +35,9 @@ class Density(nn.Module):
 
     def __init__(self, form: Form, number: int) -> None:
         super().__init__()
-        width, borrowed = widths(form, number)
         self.latent = form.latent
         self.sigmoid = form.sigmoid
-        self.encoder = Lateral(form.inputs, width, borrowed, 2 * form.latent)
-        self.decoder = nn.Sequential(
-            nn.Linear(form.latent, form.first),
-            nn.ReLU(),
-            nn.Linear(form.first, form.first),
-            nn.ReLU(),
-            nn.Linear(form.first, form.inputs),
-        )
+        self.encoder, self.decoder = _coder(form, number)
 
     def forward(self, x: Tensor, noise: Tensor, lent: Lent) -> tuple[Tensor, Lent]:
         """Return each sample's evidence bound, summed over inputs and averaged over the draws.
@@ -80,6 +49,7 @@ class Density(nn.Module):
         drawn = mean[:, None] + (0.5 * log_variance).exp()[:, None] * noise
         decoded = self.decoder(drawn)
         decoded = decoded.sigmoid() if self.sigmoid else decoded
+        x = x.flatten(1)
         squares = (x[:, None] - decoded).square().sum(2).mean(1)
         likelihood = -0.5 * (squares + x.shape[1] * math.log(2 * math.pi))
         divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(1)
@@ -92,7 +62,7 @@ class Expert(nn.Module):
     def __init__(self, form: Form, number: int, slots: int) -> None:
         super().__init__()
         self.density = Density(form, number)
-        self.classifier = Lateral(form.inputs, *widths(form, number), slots)
+        self.classifier = _classifier(form, number, slots)
 
     @torch.no_grad()
     def grow(self, slots: int) -> None:
@@ -111,16 +81,10 @@ class Judged(NamedTuple):
     labels: Tensor
 
 
-def widths(form: Form, number: int) -> tuple[int, int]:
-    """Return the width of an expert's layers and how many features it borrows in each."""
-    if number == 0:
-        return form.first, 0
-    return form.later, form.first + (number - 1) * form.later
-
-
 def judge(experts: list[Expert], x: Tensor, noise: Tensor) -> Judged:
     """Ask every expert of a mixture about samples; each layer's features are computed once."""
-    lent, shown = nothing_lent(x), nothing_lent(x)
+    lent: Lent = ()
+    shown: Lent = ()
     evidence, labels = [], []
     for expert in experts:
         bound, lent = expert.density(x, noise, lent)
@@ -131,13 +95,12 @@ def judge(experts: list[Expert], x: Tensor, noise: Tensor) -> Judged:
 
 
 @torch.no_grad()
-def lend(experts: list[Expert], x: Tensor) -> tuple[Lent, Lent]:
-    """Return the features experts lend to the next: those of densities and of classifiers."""
-    lent, shown = nothing_lent(x), nothing_lent(x)
-    for expert in experts:
-        _, lent = expert.density.encoder(x, lent)
-        _, shown = expert.classifier(x, shown)
-    return lent, shown
+def lend(nets: Iterable[nn.Module], x: Tensor) -> Lent:
+    """Return the features that the encoders, or the classifiers, of experts lend to the next."""
+    lent: Lent = ()
+    for net in nets:
+        _, lent = net(x, lent)
+    return lent
 
 
 def chilled(labels: Tensor, target: Tensor, temperature: float) -> Tensor:
@@ -154,3 +117,24 @@ def of_target(labels: Tensor, target: Tensor) -> Tensor:
     """Pick the true label's entry for each sample and expert."""
     places = target[:, None, None].expand(-1, labels.shape[1], 1)
     return labels.gather(2, places).squeeze(2)
+
+
+def _coder(form: Form, number: int) -> tuple[nn.Module, nn.Module]:
+    """Return an expert's encoder and decoder."""
+    if form.picture is not None:
+        encoder = Encoder(form.picture, number, 2 * form.latent)
+        return encoder, Decoder(form.picture, form.latent)
+    width, borrowed = widths(form.first, form.later, number)
+    return Lateral(form.inputs, width, borrowed, 2 * form.latent), nn.Sequential(
+        nn.Linear(form.latent, form.first),
+        nn.ReLU(),
+        nn.Linear(form.first, form.first),
+        nn.ReLU(),
+        nn.Linear(form.first, form.inputs),
+    )
+
+
+def _classifier(form: Form, number: int, slots: int) -> Lateral | Residual:
+    if form.picture is not None:
+        return Residual(form.picture, number, slots)
+    return Lateral(form.inputs, *widths(form.first, form.later, number), slots)
