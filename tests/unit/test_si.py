@@ -112,14 +112,24 @@ def test_path_leaves_the_penalty_out():
     assert torch.allclose(learner._ledger["path"], -slope(here) * moved)
 
 
-@pytest.mark.parametrize(("form", "least"), [("original", -1.0), ("agem-repo", 0.0)])
-def test_repository_form_adds_no_importance_below_zero(form, least):
+@pytest.mark.parametrize(("form", "left"), [("original", 2.0), ("agem-repo", 3.0)])
+def test_repository_form_adds_no_share_below_zero(form, left):
     learner = make(form=form, damping=1.0)
+    learner.observe(BATCH)
+    learner._ledger["importance"] = torch.tensor([3.0])
+    put(learner, 2.0)
+    learner._ledger["path"] = torch.tensor([-1.0])
+    learner.inform(NEXT)
+    assert learner._ledger["importance"].item() == left
+
+
+def test_no_importance_is_below_zero_in_the_end():
+    learner = make(damping=1.0)
     learner.observe(BATCH)
     put(learner, 2.0)
     learner._ledger["path"] = torch.tensor([-1.0])
     learner.inform(NEXT)
-    assert learner._ledger["importance"].item() == least
+    assert learner._ledger["importance"].item() == 0.0
 
 
 def test_importance_adds_up_over_tasks():

@@ -9,8 +9,9 @@ When a task ends, with w* the weights at the end of the task before (at first th
 
     importance_i <- importance_i + path_i / ((w_i - w*_i)^2 + damping),   path <- 0,   w* <- w
 
-and the penalty is strength * sum_i importance_i (w_i - w*_i)^2. `form = "agem-repo"`, what the
-A-GEM authors' code runs, adds no importance below zero.
+and the penalty is strength * sum_i importance_i (w_i - w*_i)^2. A sum below zero would push a
+weight away from w*, so it counts as zero, as in the authors' own program. `form = "agem-repo"`,
+what the A-GEM authors' code runs, adds no task's share below zero.
 
 Importances reach hundreds, and a step of plain gradient descent down so steep a penalty lands
 farther beyond w* than it started from it: the weights are infinite within ten steps. So a step
@@ -82,7 +83,7 @@ class SI(TaskedLearner[SISettings]):
         gained = self._ledger["path"] / (moved + self.settings.damping)
         if self.settings.form == "agem-repo":
             gained = gained.clamp(min=0)
-        self._ledger["importance"] += gained
+        self._ledger["importance"] = (self._ledger["importance"] + gained).clamp(min=0)
         self._ledger["anchor"] = now
         self._ledger.clear("path")
 
