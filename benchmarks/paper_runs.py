@@ -71,7 +71,9 @@ GROUPS = {
     ],
     "permuted-mnist": runs("permuted-mnist", 3, "permuted-mnist", traced=1),
     "permuted-mnist-gap": [
-        *runs("permuted-mnist.unpruned-experts", 1, "permuted-mnist", "pruner.sparsity=0"),
+        *runs("permuted-mnist.balanced", 3, "permuted-mnist", "selector.each=25"),
+        *runs("permuted-mnist.unpruned-experts", 3, "permuted-mnist", "pruner.sparsity=0"),
+        *runs("permuted-mnist.unpruned-selector", 3, "permuted-mnist", "selector.sparsity=0"),
     ],
     "svhn-mnist": runs("svhn-mnist", 3, "svhn-mnist"),
     "mnist-svhn": runs("mnist-svhn", 3, "mnist-svhn"),
