@@ -34,16 +34,22 @@ from tame.nets import resolve
 
 BATCH = 128
 STEPS = {"cpu": 60, "cuda": 600}
+WRONG = 0.1
 SHAPES = {"lenet": (1, 28, 28), "vgg11": (3, 32, 32)}
 
 
 def images(count: int, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Return bytes that look like nothing, and labels that can be learned (ten; in colour five)."""
+    """Return bytes that look like nothing, and labels that can be learned (ten; in colour five).
+
+    A tenth of the labels are wrong: the loss stays at a level, as that of a real stream does.
+    """
     draws = torch.Generator().manual_seed(0)
-    y = torch.randint(0, 10 if shape[0] == 1 else 5, (count,), generator=draws)
+    labels = 10 if shape[0] == 1 else 5
+    y = torch.randint(0, labels, (count,), generator=draws)
     x = torch.randint(0, 128, (count, *shape), dtype=torch.uint8, generator=draws)
     x[torch.arange(count), 0, y, :] = 255
-    return x, y
+    wrong = torch.rand(count, generator=draws) < WRONG
+    return x, torch.where(wrong, torch.randint(0, labels, (count,), generator=draws), y)
 
 
 def synchronise(device: torch.device) -> None:
@@ -144,12 +150,13 @@ def spread(values: list[float]) -> dict[str, float]:
 
 def measure_steps(net: str, device: torch.device, rounds: int) -> dict[str, Any]:
     """Let floor and `observe` take turns."""
-    x, y = images(60 * BATCH, SHAPES[net])
+    x, y = images(STEPS[device.type] * BATCH, SHAPES[net])
     floor, made = Floor(net, x, y, device), learner(net, device)
     observe = observing(made, x, y)
     steps = STEPS[device.type]
     for warm in (floor, observe):
-        timed(warm, max(20, steps // 4), device)
+        timed(warm, max(150, steps // 4), device)
+    before = len(made.expert_ids)
     pairs = [(timed(floor, steps, device), timed(observe, steps, device)) for _ in range(rounds)]
     return {
         "net": net,
@@ -158,6 +165,7 @@ def measure_steps(net: str, device: torch.device, rounds: int) -> dict[str, Any]
         "observe: ms a step": spread([1000 * b for _, b in pairs]),
         "observe as a share of the floor": spread([a / b for a, b in pairs]),
         "observe: samples a second": spread([BATCH / b for _, b in pairs]),
+        "experts recruited meanwhile": len(made.expert_ids) - before,
     }
 
 
