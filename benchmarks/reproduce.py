@@ -61,7 +61,7 @@ SOURCES = {
     "si-permuted-mnist-own": Source(
         "SI (2017), ten tasks, as later comparisons quote it",
         "Permuted MNIST, 10 tasks, twenty passes, MLP 2000-2000, Adam at 0.001, batch 256, c 0.1, "
-        "xi 0.1, one shared head",
+        "xi 0.1, pixels in [0, 1], one shared head",
         97.1,
     ),
     "rwalk-permuted-mnist": Source(AGEM, AGEM_SETTING + "rate 0.1, strength 1", 85.80),

@@ -87,3 +87,12 @@ def test_convolutions_as_products_of_matrices_are_the_same(options, shape, as_ma
         assert torch.allclose(net(part), one, atol=1e-5)
     assert type(nets[0][0]) is nn.Conv2d
     assert unfolding(nets[0]) is twin
+
+
+def test_the_twin_is_in_training_or_not_as_the_network_is():
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Dropout())
+    for training in (True, False, True):
+        net.train(training)
+        net[1].eval()
+        twin = unfolding(net)
+        assert [part.training for part in twin.modules()] == [training, training, False]

@@ -31,17 +31,19 @@ class Unfolding(nn.Conv2d):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:  # noqa: A002 (torch's name)
         above, beside = (int(width) for width in self.padding)
-        x = F.pad(input, (beside, beside, above, above))
-        x = x.unfold(2, self.kernel_size[0], self.stride[0])
-        x = x.unfold(3, self.kernel_size[1], self.stride[1])
+        (high, wide), (down, across) = self.kernel_size, self.stride
+        height = (input.shape[2] + 2 * above - high) // down + 1
+        width = (input.shape[3] + 2 * beside - wide) // across + 1
         found: Tensor
-        if x[0].numel() > UNFOLDED:
+        if height * width * weight[0].numel() > UNFOLDED:
             found = super()._conv_forward(input, weight, bias)
             return found
+        x = F.pad(input, (beside, beside, above, above))
+        x = x.unfold(2, high, down).unfold(3, wide, across)
         columns = x.permute(0, 1, 4, 5, 2, 3).flatten(4).flatten(1, 3)
         found = weight.flatten(1) @ columns
         found = found if bias is None else found + bias.unsqueeze(1)
-        return found.view(*found.shape[:2], *x.shape[2:4])
+        return found.view(*found.shape[:2], height, width)
 
 
 def unfolding(net: nn.Module) -> nn.Module:
@@ -52,12 +54,20 @@ def unfolding(net: nn.Module) -> nn.Module:
     True
     """
     if net not in _twins:
-        twin = _twins[net] = copy.deepcopy(net)
-        for module in twin.modules():
-            plain = type(module) is nn.Conv2d and module.groups == 1
-            if plain and module.dilation == (1, 1) and isinstance(module.padding, tuple):
-                module.__class__ = Unfolding if module.padding_mode == "zeros" else nn.Conv2d
+        _twins[net] = copy.deepcopy(net)
+        for module in _twins[net].modules():
+            if _is_plain(module):
+                module.__class__ = Unfolding
+    for own, other in zip(net.modules(), _twins[net].modules(), strict=True):
+        other.training = own.training
     return _twins[net]
+
+
+def _is_plain(module: nn.Module) -> bool:
+    """Say whether this is a convolution with nothing special about it."""
+    if type(module) is not nn.Conv2d or isinstance(module.padding, str):
+        return False
+    return (module.groups, module.dilation, module.padding_mode) == (1, (1, 1), "zeros")
 
 
 def run_alone(net: nn.Module, weights: Weights, x: Tensor) -> Tensor:
