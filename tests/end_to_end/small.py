@@ -1,4 +1,4 @@
-"""A short form of the embedded split with the paper's networks: seconds instead of half a minute."""
+"""A short form of the embedded split with the paper's networks: seconds, not half a minute."""
 
 from tame.bench.experiment import Experiment, resolve
 from tame.config import assignment
