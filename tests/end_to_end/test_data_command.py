@@ -130,7 +130,8 @@ def test_mistakes_and_dead_servers_get_a_line_not_a_traceback(root):
 
 
 def test_ctrl_c_keeps_what_has_arrived_and_the_next_fetch_goes_on(server, root):
-    code = (
+    code = (  # where the tests run in the background, a shell has SIGINT ignored from the start
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from faulty_server import plain_source\n"
         "from tame.streams.catalogue import SOURCES\n"
         "from tame.cli.app import main\n"
