@@ -53,7 +53,8 @@ def commits(truth: Truth, events: Sequence[Said], present: Collection[int]) -> I
     if len(places) < len(sure):  # a newcomer that stayed, on probation when the stream ended
         places.append(len(events) - 1)
     origins = sorted(set(truth.origins))
-    made = np.array([[truth.composition(e.step).get(o, 0) for o in origins] for e in events])
+    shown = (truth.composition(event.step) for event in events)
+    made = np.array([[counts.get(origin, 0) for origin in origins] for counts in shown])
     for episode, place in zip(sure, places, strict=True):
         event, owners = events[place], np.array(learners(events[: place + 1]))
         before = min(episode.alarm, episode.alarm if event.since is None else event.since)
