@@ -11,8 +11,8 @@ from tame import TAME, Batch, Deviation, Magnitude, NetworkSelector, Observation
 from tame.checks.failure import difference
 from tame.checks.material import world
 from tame.core.conduct import Immediate
-from tame.engine.fitting import Recipe
 from tame.engine.lesson import Lesson
+from tame.engine.recipe import Recipe
 from tame.methods.cndpm import CNDPMSettings
 from tame.methods.dreaming import Rates
 from tame.methods.gdumb import GDumbSettings

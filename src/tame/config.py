@@ -23,6 +23,15 @@ def part(registry: Registry, default: Callable[[], Any]) -> Any:
     return dataclasses.field(default_factory=default, metadata={"registry": registry})
 
 
+def late(default: Any) -> Any:
+    """Declare a field that came later, with the value under which it changes nothing.
+
+    At that value it is no part of what tells two configurations apart: results from before there
+    was such a field stay what they are. A default that does something is not declared like this.
+    """
+    return dataclasses.field(default=default, metadata={"late": True})
+
+
 def build(cls: type, table: Mapping[str, Any], where: str = "") -> Any:
     """Make a dataclass from a table, converting and checking every value.
 
@@ -84,21 +93,29 @@ def _names(registry: Registry) -> str:
     return ", ".join(registry)
 
 
-def dump(value: Any) -> Table:
-    """Return the table `build` would make this dataclass from, every default spelled out."""
+def dump(value: Any, *, whole: bool = True) -> Table:
+    """Return the table `build` would make this dataclass from, every default spelled out.
+
+    If not `whole`, fields that are `late` and at their default are left out.
+    """
     table: Table = {}
     for field in dataclasses.fields(value):
-        if not field.init:
+        item = getattr(value, field.name, None)
+        silent = field.metadata.get("late") and item == field.default and not whole
+        if not field.init or silent:
             continue
-        item = getattr(value, field.name)
         registry = field.metadata.get("registry")
-        table[field.name] = dump_part(registry, item) if registry else _plain(item)
+        table[field.name] = (
+            dump_part(registry, item, whole=whole) if registry else _plain(item, whole=whole)
+        )
     return table
 
 
-def dump_part(registry: Registry, item: Any) -> Table:
+def dump_part(registry: Registry, item: Any, *, whole: bool = True) -> Table:
     """Return the table of a part: its name and its settings."""
-    return {"name": "none"} if item is None else {"name": registry.name_of(item), **dump(item)}
+    if item is None:
+        return {"name": "none"}
+    return {"name": registry.name_of(item), **dump(item, whole=whole)}
 
 
 def merge(base: Table, over: Mapping[str, Any]) -> Table:
@@ -210,11 +227,11 @@ def _same_truth(hint: type, value: Any) -> bool:
     return (hint is bool) == isinstance(value, bool)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, *, whole: bool = True) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dump(value)
+        return dump(value, whole=whole)
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, whole=whole) for item in value]
     return "none" if value is None else value
 
 

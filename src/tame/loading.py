@@ -29,9 +29,10 @@ def load(path: str | Path, net: NetMaker | None = None, device: str = "cpu") -> 
 
 def completed(method: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """Return settings of a file that may be older than some of them, with what they were then."""
-    known = {field.name for field in fields(method.settings_type)}
-    then = {"conduct": "immediate"} if "conduct" in known else {}
-    return {**then, **settings}
+    if "conduct" not in {field.name for field in fields(method.settings_type)}:
+        return settings
+    training = {"start": "fresh", **settings.get("training", {})}
+    return {"conduct": "immediate", **settings, "training": training}
 
 
 def load_run(

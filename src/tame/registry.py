@@ -130,6 +130,7 @@ NETS = Registry(
     {
         "lenet": Entry("tame.nets.lenet:LeNet", "two convolutions, three linear layers; 61.7K"),
         "convnet": Entry("tame.nets.convnet:ConvNet", "3x3 convolutions, batch norm; 28.9K"),
+        "residual": Entry("tame.nets.residual:ResidualNet", "pre-activated blocks; 174.7K"),
         "slim": Entry("tame.nets.slim:SlimNet", "separable residual convolutions; 58.3K"),
         "mlp": Entry("tame.nets.mlp:MLP", "fully connected layers on flat inputs"),
         "vgg11": Entry("tame.nets.vgg:VGG11", "eight convolutions with batch norm; 9.2M"),

@@ -11,7 +11,7 @@ import torch
 
 from tame import TAME, Batch, Deviation, Magnitude, NetworkSelector, Settings
 from tame.checks.material import world
-from tame.engine.fitting import Recipe
+from tame.engine.recipe import Recipe
 
 HERE = Path(__file__).parent
 MODEL, EXPECTED = HERE / "format1.tame", HERE / "format1.json"

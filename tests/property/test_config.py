@@ -11,7 +11,7 @@ from tame import Deviation, Inputs, Magnitude, NetworkSelector, Settings, Traini
 from tame.config import assignment, build, convert, dump, merge, to_toml
 from tame.core.augment import Affine
 from tame.core.detectors.quorum import Quorum
-from tame.engine.fitting import Recipe
+from tame.engine.recipe import Recipe
 from tame.errors import ConfigError
 from tame.registry import METHODS, STREAMS
 

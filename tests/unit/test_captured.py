@@ -13,7 +13,8 @@ from tame.core.gradual import Gradual
 from tame.core.moment_selector import MomentSelector
 from tame.core.moments import Moments
 from tame.core.network import Blueprint, Network
-from tame.engine.fitting import Job, Recipe, Samples, fit
+from tame.engine.fitting import Job, Samples, fit
+from tame.engine.recipe import Recipe
 from tame.nets.resnet import ResNet18
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")

@@ -9,7 +9,7 @@ import torch
 from worlds import a, b, c, changes, feed, small_tame
 
 import tame
-from tame import TAME, Batch
+from tame import TAME, Batch, Training
 from tame.checks import learner_checks
 from tame.checks.failure import difference
 from tame.core.conduct import Careful
@@ -18,6 +18,7 @@ from tame.registry import CONDUCTS
 
 CHECKS = dict(learner_checks())
 QUICK = Careful(horizon=16, probation=6, spacing=4)
+FRESH = Training(start="fresh")  # a warm newcomer knows the old world's samples too, for a while
 
 
 def careful(seed: int = 0, conduct: Careful = QUICK, **changes: Any) -> TAME:
@@ -195,8 +196,8 @@ def wrongly_owned(learner: TAME) -> float:
 
 def test_after_a_blend_fewer_samples_are_in_the_wrong_reservoir():
     stream = hard_stream()[:160]
-    prompt = small_tame(detector=Quorum(burn_in=10))
-    patient = careful()
+    prompt = small_tame(detector=Quorum(burn_in=10), training=FRESH)
+    patient = careful(training=FRESH)
     for learner in (prompt, patient):
         feed(learner, stream)
     assert patient.expert_ids == (0, 1)
@@ -207,12 +208,12 @@ def test_after_a_blend_fewer_samples_are_in_the_wrong_reservoir():
 
 def test_without_rollback_a_change_is_dated_to_its_alarm_and_more_is_left_behind():
     stream = hard_stream()[:160]
-    without = careful(conduct=replace(QUICK, rollback=False))
+    without = careful(conduct=replace(QUICK, rollback=False), training=FRESH)
     seen = feed(without, stream)
     (sure,) = (one for one in seen if one.change == "recruited")
     first = next(one.step for one in seen if one.change == "suspected")
     assert sure.since == first
-    patient = careful()
+    patient = careful(training=FRESH)
     redated = feed(patient, stream)
     assert next(one.since for one in redated if one.change == "recruited") < first
     assert without.expert_ids == patient.expert_ids == (0, 1)

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from worlds import QUICK, a, b, c, feed, small_tame, survives_saving
 
+from tame import Batch
 from tame.checks.failure import difference
 from tame.core.class_router import ClassRouter, KnowsLabels, OnReady, linear_rule
 from tame.core.class_selector import ClassSelector
@@ -12,7 +13,7 @@ from tame.core.distinct import Distinct
 from tame.core.joint import Joint
 from tame.core.routed import HardRouting
 from tame.core.routers import NetworkRouter
-from tame.engine.fitting import Recipe
+from tame.engine.recipe import Recipe
 
 NET = {"name": "mlp", "hidden": [24]}
 LONGER = Recipe(epochs=30, batch=32, rate=0.1)
@@ -69,6 +70,28 @@ def test_it_takes_the_network_where_the_rule_is_not_enough():
     assert learner._selector.parameters()[0] == 200
     own = [(learner.route(batch.x) == 0)[batch.y < 2] for batch in a(10, seed=8)]
     assert torch.cat(own).float().mean() > 0.9
+
+
+def test_mirrored_it_says_the_same_of_an_image_and_its_mirror_image():
+    net = {"name": "convnet", "widths": [4], "halved": [0]}
+    draws = torch.Generator().manual_seed(0)
+    x, expert = torch.rand(64, 1, 8, 8, generator=draws), torch.arange(64) % 2
+    said = []
+    for mirrored in (False, True):
+        selector = ClassSelector(net, 64, 1.01, nonzero=0, mirrored=mirrored, training=QUICK)
+        learner = small_tame(net="mlp", selector=selector)
+        for place in range(0, 64, 16):
+            rows = slice(place, place + 16)
+            learner.observe(Batch(x[rows], expert[rows]))
+        for owner in (0, 1):
+            learner._selector.observe(x[expert == owner], expert[expert == owner], owner)
+        step = learner._intake.ready
+        learner._selector.fit(learner._pool.plan, step)
+        router = learner._selector.router(step, [0, 1])
+        said.append([router(view, view) for view in (x, x.flip(3))])
+    (plain, mirror), (both, same) = said
+    assert not torch.allclose(plain, mirror, atol=1e-3)
+    assert torch.allclose(both, same, atol=1e-5)
 
 
 @pytest.mark.parametrize("selector", [BY_RULE, BY_NETWORK], ids=["rule", "network"])

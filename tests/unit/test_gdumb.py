@@ -7,7 +7,7 @@ import torch
 from worlds import a, feed, small_gdumb
 
 from tame.checks.failure import difference
-from tame.engine.fitting import Recipe
+from tame.engine.recipe import Recipe
 from tame.methods.balanced import Balanced
 from tame.methods.gdumb import GDumb, GDumbSettings
 from tame.streams.split import Split

@@ -10,8 +10,9 @@ from tame.checks.failure import difference
 from tame.core.gradual import Gradual, Thinner
 from tame.core.prune import Magnitude, count_nonzero
 from tame.core.thinning import count_kept, falling, open_masks, room_for, thinned
-from tame.engine.fitting import Job, Recipe, Samples, Teacher, fit
+from tame.engine.fitting import Job, Samples, Teacher, fit
 from tame.engine.randomness import torch_generator
+from tame.engine.recipe import Recipe
 
 NONZERO = 90
 PACED = Gradual(nonzero=NONZERO, pace=10.0, every=5, memory=64, tolerance=1.0, retraining=QUICK)

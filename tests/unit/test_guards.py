@@ -6,7 +6,7 @@ from worlds import QUICK, a, b, feed, small_tame
 
 from tame import Magnitude, NetworkSelector, Settings
 from tame.core.consolidate import compact
-from tame.engine.fitting import Recipe
+from tame.engine.recipe import Recipe
 
 
 def test_a_failed_retraining_is_repeated_at_half_the_rate():

@@ -63,6 +63,26 @@ def test_several_batches_tell_more_than_one():
     assert often.deviations > once.deviations
 
 
+def test_a_loss_that_few_samples_make_is_neither_claimed_nor_refused():
+    """Six of its own deviations above, but only one and a half of what the batch tells."""
+    mark = Mark(0.02, 0.03, 0.69, 0.0)
+    fit = mark.fit(Reading(0.21, 0.13, 32))
+    assert not fit.claims
+    assert not fit.refuses
+    assert fit.allowed < 2
+    assert fit.deviations > 5
+    assert mark.fit(*[Reading(0.21, 0.03, 32)] * 3).refuses
+
+
+def test_one_batch_is_enough_only_for_a_loss_close_to_the_level():
+    mark = Mark(0.04, 0.06, 0.69, 0.0)
+    near, so_so = mark.fit(Reading(0.08)), mark.fit(Reading(0.15))
+    assert near.claims
+    assert near.is_clear
+    assert so_so.claims
+    assert not so_so.is_clear
+
+
 def test_no_number_is_refused():
     fit = Mark(0.3, 0.2, 2.3, 0.0).fit(Reading(math.nan))
     assert fit.refuses

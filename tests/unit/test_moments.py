@@ -20,7 +20,7 @@ from tame.core.moment_selector import MomentSelector
 from tame.core.moments import Moments
 from tame.core.settings import Training
 from tame.core.trunk import Trunk
-from tame.engine.fitting import Recipe
+from tame.engine.recipe import Recipe
 from tame.errors import ConfigError, InputError
 from tame.nets.lenet import LeNet
 from tame.nets.mlp import MLP

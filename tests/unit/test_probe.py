@@ -7,7 +7,7 @@ import pytest
 import torch
 from worlds import a, b, c, changes, feed, small_tame
 
-from tame import Batch, NetworkSelector
+from tame import Batch, NetworkSelector, Training
 from tame.core import probe
 from tame.core.expert import Expert
 from tame.core.probe import Readings, Sleeper
@@ -111,7 +111,8 @@ def apart(place: int, batches: int, seed: int):
 
 
 def shortlisted(shortlist: int, **more: Any):
-    learner = small_tame(shortlist=shortlist, **more)
+    fresh = Training(start="fresh")  # or newcomers would know what they are to be surprised by
+    learner = small_tame(shortlist=shortlist, training=fresh, **more)
     tried: list[list[int]] = []
     real = Readings.__init__
 

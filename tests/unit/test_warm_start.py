@@ -5,7 +5,9 @@ from typing import Any
 import torch
 from worlds import a, b, c, changes, feed, small_tame
 
-from tame import Training
+from tame import TAME, Reading, Training
+from tame.core.trial import Trial
+from tame.loading import completed
 
 
 def first_weights(start: Any, settle: bool = False):  # noqa: FBT001, FBT002 (a test's)
@@ -43,6 +45,27 @@ def test_a_warm_newcomer_leaves_the_expert_it_began_as_alone():
     kept = {name: value.clone() for name, value in old.network.net.state_dict().items()}
     feed(learner, b(10, seed=5))
     assert same(kept, old.network.net.state_dict())
+
+
+def test_a_warm_newcomer_is_not_blamed_for_what_it_was_sure_of():
+    """Over all of its first batches it is no better than guessing; without the first half it is."""
+    learner = small_tame(training=Training(start="warm", patience=20))
+    feed(learner, a())
+    pool = learner._pool
+    warm = pool.recruit().trial
+    labels = torch.tensor([0, 1])
+    losses = [9.0] * 10 + [0.1] * 20
+    assert not any(warm.add(Reading(loss), labels, 2) for loss in losses)
+    assert warm.learned
+    fresh = Trial(20, "logits")
+    assert any(fresh.add(Reading(loss), labels, 2) for loss in losses[:20])
+
+
+def test_files_from_before_there_was_a_choice_go_on_with_fresh_weights():
+    kept = {"training": {"rate": 0.1}}
+    assert completed(TAME, kept)["training"] == {"start": "fresh", "rate": 0.1}
+    warm = {"training": {"start": "warm"}}
+    assert completed(TAME, warm)["training"] == {"start": "warm"}
 
 
 def test_more_labels_than_the_newcomers_are_no_hindrance():

@@ -61,8 +61,11 @@ class Experiment:
         opened: Stream = self.stream.open(self.seed)
         return opened
 
-    def table(self) -> dict[str, Any]:
-        """Return everything resolved, as written to `run.toml`."""
+    def table(self, *, whole: bool = True) -> dict[str, Any]:
+        """Return everything resolved, as written to `run.toml`.
+
+        If not `whole`, settings that came later and change nothing are left out.
+        """
         return {
             "preset": self.preset,
             "method": self.method,
@@ -70,9 +73,9 @@ class Experiment:
             "device": self.device,
             "deterministic": self.deterministic,
             "net": self.net,
-            "stream": dump_part(STREAMS, self.stream),
-            "run": dump(self.run),
-            **dump(self.settings),
+            "stream": dump_part(STREAMS, self.stream, whole=whole),
+            "run": dump(self.run, whole=whole),
+            **dump(self.settings, whole=whole),
         }
 
     def to_toml(self) -> str:

@@ -41,8 +41,8 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A digest of the resolved configuration."""
-        text = json.dumps(self.experiment.table(), sort_keys=True)
+        """A digest of the resolved configuration, without what came later and changes nothing."""
+        text = json.dumps(self.experiment.table(whole=False), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
 
     @property

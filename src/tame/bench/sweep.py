@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from tame.bench.experiment import read_experiment
 from tame.bench.grid import Cell, Grid, siblings
 from tame.bench.store import RunFolder, write_text
-from tame.errors import RunError
+from tame.errors import ConfigError, RunError
 
 ERROR = "error.txt"
 DONE, FAILED, STOPPED = "done", "failed", "stopped"
@@ -108,7 +109,7 @@ def refuse_mixtures(cells: Sequence[Cell], root: Path) -> None:
     for cell in cells:
         ours = cell.experiment.table()
         for config in sorted(siblings(root, cell).glob("*/run.toml")):
-            differing = differences(ours, _read(config))
+            differing = differences(ours, _resolved(config))
             if differing:
                 raise RunError(
                     f"{config.parent} holds '{cell.row}' on '{cell.stream}' with other settings "
@@ -134,6 +135,14 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
+
+
+def _resolved(config: Path) -> dict[str, Any]:
+    """Return a run's configuration, with settings that came later as they would be now."""
+    try:
+        return read_experiment(RunFolder(config.parent)).table()
+    except ConfigError:  # of another time: what it says is what there is
+        return _read(config)
 
 
 def _read(config: Path) -> dict[str, Any]:

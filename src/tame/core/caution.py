@@ -106,13 +106,14 @@ class Caution:
         active, doubt = scene.pool.active, self._doubt
         assert doubt is not None  # noqa: S101 (asked in doubt alone)
         doubt.hold(scene, batch, lesson, self._ledger.usual(active))
-        known, own = doubt.best(), doubt.fit(active.id)
+        late = len(doubt.held) >= self.settings.patience
+        known, own = doubt.best(sure=not late), doubt.fit(active.id)
         if known is not None and not (own.claims and own.loss <= doubt.fit(known).loss):
             return self._switch(scene, doubt, known)
-        knows = own.claims or (doubt.newest(active.id).claims and not doubt.crept)
+        knows = own.claims or (doubt.newest(active.id).is_clear and not doubt.crept)
         if knows or not own.learned:
             return self._stay(scene, doubt)
-        if doubt.is_refused() or len(doubt.held) >= self.settings.patience:
+        if late or doubt.is_refused():
             return self._recruit(scene, doubt)
         active.forget()
         return Turn(NOBODY, change=Change.SUSPECTED, since=doubt.noticed)
@@ -170,7 +171,7 @@ class Caution:
     ) -> Turn:
         """Let the newcomer learn, and see whether anyone else knows its data after all."""
         newcomer, (batch, lesson, reading) = scene.pool.active, met
-        probation.watch(scene, lesson)
+        probation.watch(scene, lesson, reading)
         back = probation.claimant(self.settings.returns)
         if verdict.shift and back is None and self._has_learned(newcomer):
             return self._confirm_in_doubt(scene, probation, batch, lesson, verdict)

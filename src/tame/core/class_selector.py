@@ -7,17 +7,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tame.config import late
 from tame.core.augment import Affine
 from tame.core.class_router import ClassRouter, OnReady, linear_rule, open_linear
 from tame.core.distinct import Distinct
 from tame.core.inputs import InputStep
+from tame.core.moment_router import Views
 from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero
 from tame.core.remembering import Remembering, positions
 from tame.core.routers import NearestMean, NetworkRouter
 from tame.core.thinning import count_kept, falling, open_masks, room_for, thinned, tighten
-from tame.engine.fitting import Job, Recipe, Samples, apply_masks, fit
+from tame.engine.fitting import Job, Samples, apply_masks, fit
 from tame.engine.randomness import derive, torch_generator
+from tame.engine.recipe import Recipe
 from tame.types import Progress, State, silent
 
 HELD_BACK = 10
@@ -33,6 +36,7 @@ class ClassSelector(Remembering):
     of the samples; where it sends at least `enough` of the last tenth to the right expert it is
     made again from all of them, `sparsity` of its weights zeroed, and used. Otherwise `net` learns
     every pair of expert and label, pruned to `nonzero` parameters (0: not) while it is trained.
+    Where `mirrored` says that an image and its mirror image are of one class, it is asked for both.
     """
 
     net: Any = "convnet"
@@ -40,6 +44,7 @@ class ClassSelector(Remembering):
     enough: float = 0.995
     sparsity: float = 0.5
     nonzero: int = 27_000
+    mirrored: bool = late(default=False)
     training: Recipe = field(
         default_factory=lambda: Recipe(
             epochs=60, rate=0.1, nesterov=True, weight_decay=5e-4, augment=Affine()
@@ -102,7 +107,8 @@ class ClassSelector(Remembering):
             return NetworkRouter(rule, positions(self._taught(), owners, device), count, late)
         where = positions([owner for owner, _ in self._pairs], owners, device)
         slots = torch.tensor([slot for _, slot in self._pairs], device=device)
-        return ClassRouter(OnReady(self._net), (where, slots), count, late)
+        net = Views(self._net, nn.Identity()) if self.mirrored else self._net
+        return ClassRouter(OnReady(net), (where, slots), count, late)
 
     def _frame(self, plan: Blueprint, weights: State) -> nn.Module:
         if self._linear:

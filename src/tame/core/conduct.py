@@ -38,7 +38,8 @@ class Careful:
     what is held (a switch) or all clearly refuse it. Then a newcomer learns it, on probation: it is
     confirmed, after `probation` batches or more, once it is well under guessing while the experts
     that might know the data refuse it, or after `horizon` batches at the latest. If one of them
-    knows `returns` batches in a row, the newcomer is withdrawn. Batches wait for `horizon` batches
+    knows `returns` batches in a row (a third of all at least) better than the newcomer, it is
+    withdrawn. Batches wait for `horizon` batches
     before a sample of them may enter a reservoir, so that a change can be dated back so far, and
     the active expert's weights are kept every `spacing` batches, to undo what it learned since.
     With `most_experts` there (0: no limit) nobody is recruited any more: the expert that fits

@@ -12,7 +12,7 @@ from tame.core.inputs import GREY_DIMENSIONS, IMAGE_DIMENSIONS, Inputs
 from tame.core.joint import Joint
 from tame.core.moment_selector import MomentSelector
 from tame.core.settings import Settings, Training
-from tame.engine.fitting import Recipe
+from tame.engine.recipe import Recipe
 from tame.nets.efficientnet_lite import EfficientNetLite0
 
 AUTO = "auto"
@@ -61,13 +61,15 @@ def pretrained() -> Settings:
         selector=MomentSelector(
             net=lite,
             inputs=Inputs(size=size),
+            share=0.7,
             training=Recipe(
-                epochs=16,
+                epochs=32,
                 batch=64,
                 rate=0.02,
                 nesterov=True,
                 weight_decay=5e-4,
                 augment=Crop(padding=SIDE // 8),
+                cutmix=1.0,
             ),
         ),
         pruner=Gradual(nonzero=7000, pace=8.0, every=5, memory=40, tolerance=1.0),

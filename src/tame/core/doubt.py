@@ -11,7 +11,7 @@ from tame.core.waiting import Waiting, restore_waiting
 from tame.engine.lesson import Lesson
 from tame.types import Reading, State, Verdict
 
-STRANGE = Fit(math.inf, math.inf, math.inf, learned=False)
+STRANGE = Fit(math.inf, math.inf, math.inf, math.inf, learned=False)
 
 
 class Doubt:
@@ -52,10 +52,14 @@ class Doubt:
         mark = self._marks[number]
         return STRANGE if mark is None else mark.fit(self.readings[number][-1])
 
-    def best(self) -> int | None:
-        """Return the inactive expert that knows what is held, the best if several do."""
-        others = [number for number in self._others() if self.fit(number).claims]
-        return min(others, key=lambda number: self.fit(number).loss) if others else None
+    def best(self, *, sure: bool) -> int | None:
+        """Return the inactive expert that knows what is held, the best if several do.
+
+        `sure` if one that knows it only so far is not enough.
+        """
+        fits = {number: self.fit(number) for number in self._others()}
+        found = [n for n, fit in fits.items() if (fit.is_clear if sure else fit.claims)]
+        return min(found, key=lambda number: fits[number].loss) if found else None
 
     def is_refused(self) -> bool:
         """Say whether every expert clearly refuses what is held."""

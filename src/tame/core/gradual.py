@@ -16,8 +16,9 @@ from tame.core.thinning import (
     tighten,
     weights_of,
 )
-from tame.engine.fitting import Job, Masks, Recipe, Teacher, apply_masks, fit
+from tame.engine.fitting import Job, Masks, Teacher, apply_masks, fit
 from tame.engine.losses import Output
+from tame.engine.recipe import Recipe
 from tame.types import Progress, silent
 
 SLACK = 0.05

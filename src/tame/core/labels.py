@@ -30,10 +30,10 @@ class LabelTable:
     def unknown(self, y: Tensor) -> list[int]:
         """Return the labels the table has not seen, in order of first sight."""
         values = y.cpu().numpy()
-        new = self._places(values) < 0
-        if not new.any():
+        places = self._places(values)
+        if not len(places) or places.min() >= 0:
             return []
-        found, first = np.unique(values[new], return_index=True)
+        found, first = np.unique(values[places < 0], return_index=True)
         return [int(label) for label in found[np.argsort(first)]]
 
     def open(self, labels: list[int]) -> None:

@@ -20,10 +20,15 @@ NEAR, OFF, LOST = 0.1, 0.2, 0.5  # shares of the way from the expert's level to 
 
 
 class Fit(NamedTuple):
-    """How losses lie to an expert's own: in deviations, and as a share of the way to guessing."""
+    """How losses lie to an expert's own: in deviations, and as a share of the way to guessing.
+
+    `deviations` are those of the expert's own losses; `allowed` are those that can be told from
+    what a few samples make of a batch, which may be far fewer.
+    """
 
     loss: float
     deviations: float
+    allowed: float
     share: float
     learned: bool
 
@@ -34,9 +39,14 @@ class Fit(NamedTuple):
         return self.learned and near
 
     @property
+    def is_clear(self) -> bool:
+        """Whether one batch is enough to say that the expert knows the data."""
+        return self.claims and self.share <= NEAR
+
+    @property
     def refuses(self) -> bool:
         """Whether the expert clearly does not know the data; one that knows nothing refuses all."""
-        return not self.learned or not (self.share <= OFF or self.deviations <= FAR)
+        return not self.learned or not (self.share <= OFF or self.allowed <= FAR)
 
 
 class Mark(NamedTuple):
@@ -73,12 +83,13 @@ class Mark(NamedTuple):
         """
         reading = together(readings)
         if not math.isfinite(reading.loss):
-            return Fit(math.inf, math.inf, math.inf, self.learned)
-        above = reading.loss - self.level
-        spread = max(self.spread / math.sqrt(len(readings)), reading.error)
-        deviations = above / math.hypot(spread, self.spread / math.sqrt(RECENT))
+            return Fit(math.inf, math.inf, math.inf, math.inf, self.learned)
+        above, level = reading.loss - self.level, self.spread / math.sqrt(RECENT)
+        spread = self.spread / math.sqrt(len(readings))
+        deviations = above / math.hypot(spread, level)
+        allowed = above / math.hypot(max(spread, reading.error), level)
         share = above / max(self.guess - self.level, ROOM / 2)
-        return Fit(reading.loss, deviations, share, self.learned)
+        return Fit(reading.loss, deviations, allowed, share, self.learned)
 
 
 class Level:
@@ -115,8 +126,7 @@ class Level:
         if len(self) < RECENT:
             return self._before
         losses, errors = self._losses.values, self._errors.values
-        steps = np.abs(np.diff(losses))
-        usual = 1.4826 * float(np.median(steps)) / math.sqrt(2)
+        usual = 1.4826 * median(np.abs(losses[1:] - losses[:-1])) / math.sqrt(2)
         error = math.sqrt(float(np.mean(errors**2)))
         least = least_loss(len(counts), form)
         guess = max(guessing_loss(counts, form), least + ROOM)
@@ -137,6 +147,16 @@ class Level:
         level._losses.extend(state["losses"])
         level._errors.extend(state["errors"])
         return level
+
+
+def median(values: np.ndarray) -> float:
+    """Return the median of a few numbers, in a fifth of numpy's time.
+
+    >>> median(np.array([3.0, 1.0, 2.0])), median(np.array([4.0, 1.0]))
+    (2.0, 2.5)
+    """
+    ordered, half = np.sort(values), len(values) // 2
+    return float(ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 def together(readings: Sequence[Reading]) -> Reading:

@@ -18,8 +18,9 @@ from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero
 from tame.core.remembering import Remembering, positions
 from tame.core.routers import NearestMean
-from tame.engine.fitting import Job, Recipe, Samples, fit
+from tame.engine.fitting import Job, Samples, fit
 from tame.engine.randomness import derive, torch_generator
+from tame.engine.recipe import Recipe
 from tame.registry import NETS
 from tame.types import Progress, State, silent
 

@@ -170,15 +170,16 @@ class Network:
             }
         )
 
-    def begin_as(self, other: "Network") -> None:
-        """Take another network's weights as the first ones, if that is how training starts.
+    def begin_as(self, other: "Network") -> bool:
+        """Take another network's weights as the first ones if training starts so; say if it did.
 
         Of a pruned one most units are dead for good: then, fresh weights are the better start.
         """
         if self.plan.training.start == "fresh" or other.masks:
-            return
+            return False
         self.grow(other.slots)
         self.net.load_state_dict(other.net.state_dict())
+        return True
 
     def restart(self) -> None:
         """Begin anew with fresh weights and half the rate."""
@@ -198,7 +199,8 @@ class Network:
         return all(bool(torch.isfinite(p).all()) for p in self.net.parameters())
 
     def state_dict(self) -> State:
-        state = self.optimiser.state_dict()["state"]
+        places = [place for group in self.optimiser.param_groups for place in group["params"]]
+        state = self.optimiser.state
         return {
             "slots": self.slots,
             "steps": self.steps,
@@ -207,8 +209,9 @@ class Network:
             "masks": dict(self.masks),
             "draws": [] if self._draws is None else list(self._draws.states),
             "optimiser": {
-                str(index): {key: value for key, value in entry.items() if value is not None}
-                for index, entry in state.items()
+                str(index): {key: value for key, value in state[place].items() if value is not None}
+                for index, place in enumerate(places)
+                if place in state
             },
         }
 

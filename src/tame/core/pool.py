@@ -123,7 +123,8 @@ class ExpertPool:
         newcomer = Expert(self._next, self.plan, self._settings)
         if self._awake:
             self.active.forget()
-            newcomer.network.begin_as(self.active.network)
+            if newcomer.network.begin_as(self.active.network):
+                newcomer.trial.wait(self.plan.training.patience // 2)
         self.active = newcomer
         self.active.memory.thin(self._room)
         self._awake[self._next] = self.active

@@ -40,23 +40,27 @@ class Probation:
         nearer = any(now < NEARER * first for first, now in self._shares.values())
         return nearer or any(self._known.values())
 
-    def watch(self, scene: Scene, lesson: Lesson) -> None:
-        """Let every watcher read a batch; trains nothing."""
+    def watch(self, scene: Scene, lesson: Lesson, own: Reading) -> None:
+        """Let every watcher read a batch, which the newcomer reads like this; trains nothing."""
         self.batches += 1
         watchers = scene.pool.known(list(self._known), lesson.live)
         readings = Readings(watchers, lesson, scene.pool.plan)
         for watcher, reading in zip(watchers, readings, strict=True):
             if watcher.mark is not None:
-                self._note(watcher.id, watcher.mark, reading)
+                self._note(watcher.id, watcher.mark, reading, better=reading.loss < own.loss)
 
     def claimant(self, returns: int) -> int | None:
-        """Return the watcher that has known so many batches in a row, if any."""
-        found = [number for number, known in self._known.items() if len(known) >= returns]
+        """Return the watcher that has known so many batches in a row, if any.
+
+        The longer it takes, the likelier is such a run by chance: it is a third of all at least.
+        """
+        least = max(returns, self.batches // 3)
+        found = [number for number, known in self._known.items() if len(known) >= least]
         return found[0] if found else None
 
-    def _note(self, number: int, mark: Mark, reading: Reading) -> None:
+    def _note(self, number: int, mark: Mark, reading: Reading, *, better: bool) -> None:
         known, fit = [*self._known[number], reading], mark.fit(reading)
-        knows = fit.claims and mark.fit(*known).claims
+        knows = better and fit.claims and mark.fit(*known).claims
         self._known[number] = known if knows else []
         first, now = self._shares.get(number, (fit.share, fit.share))
         now += SMOOTHING * (fit.share - now)

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn.utils import prune
 
 from tame.core.augment import Affine
-from tame.engine.fitting import Job, Recipe, apply_masks, fit
+from tame.engine.fitting import Job, apply_masks, fit
 from tame.engine.losses import Output
+from tame.engine.recipe import Recipe
 from tame.types import Progress, silent
 
 PRUNABLE = (nn.Linear, nn.modules.conv._ConvNd)  # noqa: SLF001 (the common base of convolutions)

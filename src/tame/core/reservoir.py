@@ -211,9 +211,10 @@ def _room(column: Tensor | int, capacity: int) -> Tensor:
 
 def _write(kept: Tensor, slots: np.ndarray, offered: Tensor | int, rows: np.ndarray) -> None:
     """Copy rows of one column to their places; on the host that is numpy's, which is quicker."""
+    near = kept.is_cpu and kept.dtype != torch.bfloat16
     if isinstance(offered, int):
-        kept[torch.from_numpy(slots).to(kept.device)] = offered
-    elif kept.is_cpu and offered.is_cpu and kept.dtype != torch.bfloat16:
+        (kept.numpy() if near else kept)[slots] = offered
+    elif near and offered.is_cpu:
         kept.numpy()[slots] = offered.numpy()[rows]
     else:
         chosen = offered[torch.from_numpy(rows).to(offered.device)]

@@ -16,9 +16,10 @@ from tame.core.reservoir import Reservoir
 from tame.core.routers import NearestMean, NetworkRouter
 from tame.core.strata import Strata
 from tame.core.trial import is_guess
-from tame.engine.fitting import Job, Recipe, Samples, apply_masks, fit
+from tame.engine.fitting import Job, Samples, apply_masks, fit
 from tame.engine.losses import Output, sample_losses
 from tame.engine.randomness import derive, torch_generator
+from tame.engine.recipe import Recipe
 from tame.types import Progress, State, silent
 
 REPEATS = 3

@@ -45,7 +45,7 @@ class Training:
     warmup: int = 0
     milestones: tuple[int, ...] = ()
     decay: float = 0.2
-    start: Literal["fresh", "warm"] = "fresh"
+    start: Literal["fresh", "warm"] = "warm"
     output: Output = "logits"
     patience: int = 100
     restarts: int = 3

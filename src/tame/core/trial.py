@@ -40,6 +40,10 @@ class Trial:
         self._loss = 0.0
         self._counts = np.zeros(0, dtype=np.int64)
 
+    def wait(self, batches: int) -> None:
+        """Leave so many more batches out at the beginning: it may be sure of wrong answers."""
+        self._batches -= batches
+
     def add(self, reading: Reading, slots: Tensor, live: int) -> bool:
         """Take one batch's loss and labels; return True when the network never learned."""
         if self.learned:

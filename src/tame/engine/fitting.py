@@ -5,18 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tame.config import part
 from tame.engine.eager import half, wants_half
 from tame.engine.graphs import everything, open_state, practise, record, unchanged
-from tame.engine.losses import Output, sample_losses
+from tame.engine.losses import sample_losses
+from tame.engine.patches import patched
 from tame.engine.randomness import PrivateDraws
-from tame.registry import AUGMENTS
+from tame.engine.recipe import Recipe
 from tame.types import Progress, silent
 
 Masks = Mapping[str, Tensor]
@@ -25,37 +25,6 @@ Between = Callable[[Sequence["Job"], float], None]
 MANY = 32
 FEW = 4
 OFTEN = 5  # rounds of batches
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How long and how fast to train on a fixed set of samples.
-
-    >>> round(Recipe(epochs=10, schedule="steps", milestones=(5,)).rate_at(0.7), 4)
-    0.01
-    """
-
-    epochs: int = 60
-    batch: int = 128
-    optimiser: Literal["sgd", "adam"] = "sgd"
-    rate: float = 0.1
-    momentum: float = 0.9
-    nesterov: bool = False
-    weight_decay: float = 1e-4
-    schedule: Literal["constant", "cosine", "steps"] = "cosine"
-    milestones: tuple[int, ...] = ()
-    decay: float = 0.1
-    output: Output = "logits"
-    augment: Any = part(AUGMENTS, lambda: None)
-
-    def rate_at(self, progress: float) -> float:
-        """Return the rate when this fraction of the training is done."""
-        if self.schedule == "cosine":
-            return self.rate * 0.5 * (1 + math.cos(math.pi * min(progress, 1.0)))
-        if self.schedule == "steps":
-            passed = sum(progress * self.epochs >= milestone for milestone in self.milestones)
-            return self.rate * self.decay**passed
-        return self.rate
 
 
 @dataclass(frozen=True)
@@ -200,8 +169,7 @@ class _Step:
         parts = [part for part in rows.split(recipe.batch) if not len(part) == 1 < count]
         total = recipe.epochs * per_epoch
         rates = [recipe.rate_at((epoch * per_epoch + n) / total) for n in range(len(parts))]
-        numbers = 0 if recipe.augment is None else recipe.augment.numbers
-        odds = [torch.rand(numbers, len(part), generator=generator) for part in parts]
+        odds = [torch.rand(sum(recipe.numbers), len(part), generator=generator) for part in parts]
         return list(zip(rates, parts, odds, strict=True))
 
     def __call__(self, rate: float, chosen: Tensor, odds: Tensor) -> None:
@@ -211,11 +179,18 @@ class _Step:
     def run(self, chosen: Tensor, odds: Tensor) -> None:
         """Train on these rows at the rate that is set."""
         samples, recipe = self.job.samples, self.recipe
-        x = samples.prepare(samples.x[chosen], recipe.augment, odds)
+        changing, patching = odds.split(recipe.numbers)
+        x = samples.prepare(samples.x[chosen], recipe.augment, changing)
+        own: Tensor | None = None
+        if recipe.cutmix:
+            x, own = patched(x, patching, recipe.cutmix)
         with half(x.device, enabled=self._half):
             outputs = self.job.net(x)
         live = outputs[:, : samples.live].to(x.dtype)
-        losses = sample_losses(live, samples.y[chosen], recipe.output)
+        target = samples.y[chosen]
+        losses = sample_losses(live, target, recipe.output)
+        if own is not None:
+            losses = own * losses + (1 - own) * sample_losses(live, target.roll(1), recipe.output)
         if self.job.teacher is not None:
             losses = self.job.teacher.mixed(losses, live, x)
         self.optimiser.zero_grad(set_to_none=True)
@@ -232,10 +207,9 @@ class _Branches:
         recipe, device = steps[0].recipe, steps[0].job.samples.x.device
         self._steps = steps
         self._device = device
-        numbers = 0 if recipe.augment is None else recipe.augment.numbers
         self._rates = torch.zeros(len(steps), device=device)
         self._rows = torch.zeros(len(steps), recipe.batch, dtype=torch.int64, device=device)
-        self._odds = torch.rand(len(steps), numbers, recipe.batch, device=device)
+        self._odds = torch.rand(len(steps), sum(recipe.numbers), recipe.batch, device=device)
         places = (self._rates, self._rows, self._odds)
         self._stages = [torch.zeros_like(place, device="cpu").pin_memory() for place in places]
         self._sent = torch.cuda.Event()

@@ -22,8 +22,9 @@ from tame.core.intake import Intake
 from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero
 from tame.core.settings import Training
-from tame.engine.fitting import Job, Recipe, Samples, fit
+from tame.engine.fitting import Job, Samples, fit
 from tame.engine.randomness import derive, torch_generator
+from tame.engine.recipe import Recipe
 from tame.methods.balanced import Balanced
 from tame.methods.method import Method
 from tame.nets import resolve

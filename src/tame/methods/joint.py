@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tame.engine.fitting import Job, Recipe, Samples, fit
+from tame.engine.fitting import Job, Samples, fit
 from tame.engine.randomness import derive, torch_generator
+from tame.engine.recipe import Recipe
 from tame.methods.plain import PlainLearner
 from tame.methods.single import SingleNetwork, SingleSettings, label_hash
 from tame.types import (

@@ -64,13 +64,14 @@ class Quorum:
         return type(self)(*told, self.window, self.floor, self.burn_in)
 
     def accepts(self, reading: Reading) -> bool:
-        return not self._judge(reading).shift
+        return not self._judge(reading, self._spread()).shift
 
     def update(self, reading: Reading) -> Verdict:
-        verdict = self._judge(reading)
+        spread = self._spread()
+        verdict = self._judge(reading, spread)
         if not verdict.shift:
             self._votes = verdict.statistic
-            self._learn(reading)
+            self._learn(reading, spread)
         return verdict
 
     def rebase(self, readings: list[Reading]) -> None:
@@ -97,22 +98,22 @@ class Quorum:
         self._errors.extend(state["errors"])
         self._level, self._votes, self._seen = state["level"], state["votes"], state["seen"]
 
-    def _judge(self, reading: Reading) -> Verdict:
+    def _judge(self, reading: Reading, spread: float) -> Verdict:
         if not math.isfinite(reading.loss):
             return Verdict(shift=True, statistic=math.inf, threshold=self.quorum)
         if self._seen < self.burn_in:
             return Verdict(shift=False, statistic=0.0, threshold=self.quorum)
         rise = reading.loss - self._level
-        votes = self.steepness * (rise / self._spread() - self.width)
+        votes = self.steepness * (rise / spread - self.width)
         votes = max(-reading.samples, min(votes, _carriers(rise, reading)))
         total = max(0.0, self._votes + votes)
         return Verdict(total > self.quorum, total, self.quorum)
 
-    def _learn(self, reading: Reading) -> None:
+    def _learn(self, reading: Reading, spread: float) -> None:
         if not self._seen:
             self._level = reading.loss
         rise = reading.loss - self._level
-        line = self.width * self._spread() if self._seen >= self.burn_in else math.inf
+        line = self.width * spread if self._seen >= self.burn_in else math.inf
         if rise <= line:
             self._rises.append(rise**2)
             self._errors.append(reading.error**2)
