@@ -8,7 +8,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from tame.bench.crew import LocalCrew
-from tame.bench.grid import read_grid
+from tame.bench.experiment import resolve
+from tame.bench.grid import Cell, read_grid
 from tame.bench.leaderboard import BOTH, NOTHING, TRAINING, Board, Row, paired
 from tame.bench.leaderboard_page import markdown, page
 from tame.bench.store import RunFolder
@@ -75,6 +76,25 @@ def test_the_key_is_of_the_whole_configuration(tmp_path):
     )
     assert one.key == grid(tmp_path).cells[0].key != two.key
     assert one.folder(tmp_path).name == f"seed0-{one.key}"
+
+
+def test_a_setting_that_came_later_and_changes_nothing_is_no_part_of_the_key(tmp_path):
+    patched = {"selector": {"training": {"cutmix": 0.5}}}
+    cell, changed = (
+        Cell("tame", "split", resolve("embedded-split", changes)) for changes in ([], [patched])
+    )
+    written = cell.experiment.to_toml()
+    assert "cutmix = 0.0" in written
+    assert "cutmix" not in str(cell.experiment.table(whole=False))
+    assert "'cutmix': 0.5" in str(changed.experiment.table(whole=False))
+    assert changed.key != cell.key
+    folder = cell.folder(tmp_path)
+    folder.mkdir(parents=True)
+    older = "".join(line for line in written.splitlines(keepends=True) if "cutmix" not in line)
+    (folder / "run.toml").write_text(older)
+    refuse_mixtures([cell], tmp_path)
+    with pytest.raises(RunError, match=r"training.cutmix is 0.0 there, 0.5 here"):
+        refuse_mixtures([changed], tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from tame.nets.stages import blocks, check_stages
 from tame.nets.weights import image_channels
 
 SMALLEST = 8
@@ -24,20 +25,15 @@ class ResidualNet:
     depths: tuple[int, ...] = (2, 2, 2)
 
     def __post_init__(self) -> None:
-        if len(self.widths) != len(self.depths) or not self.widths:
-            raise ValueError(f"widths and depths go together, not {self.widths} and {self.depths}")
-        if min(*self.widths, *self.depths) < 1:
-            raise ValueError(f"widths and depths are positive, not {self.widths}, {self.depths}")
+        check_stages(self.widths, self.depths)
 
     def __call__(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         channels, width = image_channels("residual", input_shape, SMALLEST), self.widths[0]
         layers: list[nn.Module] = [nn.Conv2d(channels, width, 3, padding=1, bias=False)]
-        for stage, (after, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
-            for number in range(depth):
-                layers.append(PreActivated(width, after, 2 if stage and not number else 1))
-                width = after
-        layers += [nn.BatchNorm2d(width), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-        return nn.Sequential(*layers, nn.Linear(width, n_outputs))
+        layers += [PreActivated(*block) for block in blocks(self.widths, self.depths)]
+        last = self.widths[-1]
+        layers += [nn.BatchNorm2d(last), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+        return nn.Sequential(*layers, nn.Linear(last, n_outputs))
 
 
 class PreActivated(nn.Module):

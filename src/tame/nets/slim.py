@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from tame.nets.stages import blocks, check_stages
 from tame.nets.weights import image_channels
 
 SMALLEST = 16
@@ -24,10 +25,7 @@ class SlimNet:
     depths: tuple[int, ...] = (2, 4, 3)
 
     def __post_init__(self) -> None:
-        if len(self.widths) != len(self.depths) or not self.widths:
-            raise ValueError(f"widths and depths go together, not {self.widths} and {self.depths}")
-        if min(*self.widths, *self.depths) < 1:
-            raise ValueError(f"widths and depths are positive, not {self.widths}, {self.depths}")
+        check_stages(self.widths, self.depths)
 
     def __call__(self, input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
         channels, width = image_channels("slim", input_shape, SMALLEST), self.widths[0]
@@ -36,11 +34,8 @@ class SlimNet:
             nn.BatchNorm2d(width),
             nn.ReLU(),
         ]
-        for stage, (after, depth) in enumerate(zip(self.widths, self.depths, strict=True)):
-            for number in range(depth):
-                layers.append(Separable(width, after, 2 if stage and not number else 1))
-                width = after
-        return nn.Sequential(*layers, Mean(), nn.Linear(width, n_outputs))
+        layers += [Separable(*block) for block in blocks(self.widths, self.depths)]
+        return nn.Sequential(*layers, Mean(), nn.Linear(self.widths[-1], n_outputs))
 
 
 class Separable(nn.Module):
