@@ -116,9 +116,9 @@ def test_batches_wait_before_they_enter_a_reservoir():
     learner = careful()
     feed(learner, a(20))
     memory = learner._pool.active.memory
-    assert memory.seen == 16 * 4
+    assert memory.seen == 16 * 3  # sixteen wait while a batch is judged, and then that one too
     sizes = learner.sizes()
-    assert sizes.samples == 16 * 16 + 2 * min(64, 16 * 4)
+    assert sizes.samples == 17 * 16 + 2 * 16 * 3
     learner.consolidate()
     assert memory.seen == 16 * 20
     assert learner._practice.weigh() == (0, 0, 0)

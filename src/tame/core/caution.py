@@ -10,7 +10,7 @@ from tame.core.merging import merge_same
 from tame.core.probation import Probation
 from tame.core.scene import Closing, Scene
 from tame.core.selector import Selector
-from tame.core.waiting import NOBODY, Waiting, put_aside
+from tame.core.waiting import NOBODY, Waiting
 from tame.engine.lesson import Lesson
 from tame.types import Change, Observation, Reading, State, Verdict
 
@@ -37,17 +37,14 @@ class Caution:
     def meet(self, scene: Scene, lesson: Lesson) -> Observation:
         """Judge a batch, and let an expert learn from it unless that has to wait."""
         expert = scene.pool.active
-        reading = expert.measure(lesson)
+        batch, reading = self._ledger.measure(scene, lesson, release=self._probation is None)
         verdict = self._doubt.verdict if self._doubt else expert.detector.update(reading)
         if self._probation is not None:
-            batch = put_aside(scene.step, lesson, reading)
             turn = self._try(scene, self._probation, (batch, lesson, reading), verdict)
         elif self._suspects(scene, verdict):
-            turn = self._consider(scene, put_aside(scene.step, lesson, reading), lesson)
-        else:  # put aside when the device is busy with it
-            turn = Turn(expert.id, self._ledger.learn(expert, scene.step, lesson, reading))
-        if self._probation is None:
-            self._ledger.release(scene)
+            turn = self._consider(scene, batch, lesson)
+        else:
+            turn = Turn(expert.id, self._ledger.learn(expert, batch, lesson, reading))
         told = (scene.step, reading.loss, verdict.statistic, verdict.threshold)
         return Observation(*told, turn.expert, turn.change, turn.since, turn.restarted)
 

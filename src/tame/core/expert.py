@@ -15,6 +15,7 @@ from tame.core.reservoir import Reservoir
 from tame.core.settings import Settings
 from tame.core.trial import Trial
 from tame.engine.lesson import Lesson
+from tame.engine.meanwhile import Meanwhile, nothing
 from tame.engine.randomness import derive, restore_torch, torch_generator
 from tame.types import Reading, ShiftDetector, State
 
@@ -59,19 +60,27 @@ class Expert:
         self._reading = Reading(math.nan)
         self._restarted = False
 
-    def measure(self, lesson: Lesson, *, keep: bool = True) -> Reading:
+    def measure(
+        self, lesson: Lesson, *, keep: bool = True, meanwhile: Meanwhile = nothing
+    ) -> Reading:
         """Return the loss on a batch that has trained nothing yet; `keep` if learning may follow.
 
-        An expert about to learn whose weights are no numbers any more begins anew.
+        An expert about to learn whose weights are no numbers any more begins anew. `meanwhile` is
+        done while the device is busy, and must leave the expert alone.
         """
-        odds = self._odds(lesson) if keep else None
-        reading = self.network.measure(lesson, keep=keep, odds=odds)
+        odds, new = self._odds(lesson) if keep else None, 0
+
+        def look() -> None:
+            nonlocal new
+            new = unseen(lesson, self.taught)
+            meanwhile()
+
+        reading = self.network.measure(lesson, keep=keep, odds=odds, meanwhile=look)
         if keep and not math.isfinite(reading.loss) and not self.network.is_finite():
             self._restart()
             reading = self.network.measure(lesson, odds=odds)
-        reading = reading._replace(unseen=unseen(lesson, self.taught))
-        self._reading = reading
-        return reading
+        self._reading = Reading(reading.loss, reading.error, reading.samples, new)
+        return self._reading
 
     def learn(self, lesson: Lesson) -> bool:
         """Train on the batch just measured and remember a share of it.

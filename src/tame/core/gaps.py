@@ -42,7 +42,10 @@ def from_gaps(gaps: Tensor, lengths: Tensor, total: int) -> tuple[Tensor, Tensor
     places = reached - before[rows] - 1
     if total == len(gaps):
         return rows, places
-    return rows[~is_escape], places[~is_escape]
+    entry = torch.where(is_escape, total, (~is_escape).cumsum(0) - 1)
+    found = reached.new_empty(2, total + 1)  # escapes go to the last column, which is cut off
+    found[:, entry] = torch.stack([rows, places])
+    return found[0, :-1], found[1, :-1]
 
 
 def _escaped(free: Tensor, width: torch.dtype) -> Tensor:

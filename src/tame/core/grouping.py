@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tame.engine.sending import sent
 from tame.engine.sizes import usual
 
 
@@ -101,7 +102,7 @@ def _teams(small: Sequence[_Stretch], limits: Limits) -> Iterator[list[_Stretch]
 
 
 def _rows(order: Tensor, team: Sequence[_Stretch]) -> Tensor:
-    begins = torch.tensor([[stretch.begin] for stretch in team], device=order.device)
-    last = torch.tensor([[stretch.length - 1] for stretch in team], device=order.device)
+    spans = sent([(stretch.begin, stretch.length - 1) for stretch in team], order.device)
+    begins, last = spans[:, :1], spans[:, 1:]
     places = torch.arange(max(stretch.length for stretch in team), device=order.device)
     return order[begins + torch.minimum(places, last)]

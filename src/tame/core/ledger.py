@@ -10,7 +10,7 @@ from tame.core.dating import date
 from tame.core.expert import Expert
 from tame.core.keepsake import undo_if_worse
 from tame.core.mark import RECENT, Level, Mark
-from tame.core.ring import Ring, cloned
+from tame.core.ring import Ring, Snapshot, cloned, take
 from tame.core.scene import Scene
 from tame.core.selector import Selector
 from tame.core.sorting import losses_of, losses_under, share_out
@@ -31,33 +31,46 @@ class Ledger:
         self._level = Level()
         self._rival, self._until = NOBODY, 0  # who was left, and before which step it may own some
         self._keepsake: State | None = None  # a pruned expert as it came back
+        self._taken: Snapshot | None = None  # before the batch that is being measured
 
-    def learn(self, expert: Expert, at: int | Waiting, lesson: Lesson, reading: Reading) -> bool:
-        """Let the active expert learn the batch it has just measured; say whether it restarted.
+    def measure(self, scene: Scene, lesson: Lesson, *, release: bool) -> tuple[Waiting, Reading]:
+        """Let the active expert measure a batch, and return the batch put aside.
 
-        `at` is the batch's step, or the batch itself where it was put aside before.
+        While the device is busy with it, a snapshot is taken if one is due, and batches that have
+        waited long enough are let into the reservoirs if `release` says so.
         """
-        step = at if isinstance(at, int) else at.step
-        if self._ring.is_due(step):
-            self._ring.note(step, expert, self._level)
+        expert, aside = scene.pool.active, list[Waiting]()
+
+        def prepare() -> None:
+            aside.append(put_aside(scene.step, lesson))
+            self._look(scene.step, expert)
+            if release:
+                self.release(scene)
+
+        reading = expert.measure(lesson, meanwhile=prepare)
+        return aside[0].read_as(reading), reading
+
+    def learn(self, expert: Expert, batch: Waiting, lesson: Lesson, reading: Reading) -> bool:
+        """Let the active expert learn the batch it has just measured; say whether it restarted."""
+        if self._taken is not None:
+            self._ring.add(self._taken)
+        self._taken = None
         self._level.add(reading)
         restarted = expert.train(lesson)
         if restarted:
             self._ring.clear()
             self._level = Level()
-        rival = self._rival if step < self._until else NOBODY
-        batch = put_aside(at, lesson, reading) if isinstance(at, int) else at
+        rival = self._rival if batch.step < self._until else NOBODY
         self.queue.add(batch._replace(owner=expert.id, rival=rival))
         return restarted
 
     def teach(self, scene: Scene, batch: Waiting) -> bool:
         """Let the active expert learn a batch that was held, whatever its detector says of it."""
         expert, lesson = scene.pool.active, scene.lesson(batch.raw, batch.slots)
-        reading = expert.measure(lesson)
+        reading = expert.measure(lesson, meanwhile=lambda: self._look(batch.step, expert))
         if expert.detector.update(reading).shift and len(self._level) >= RECENT:
             expert.detector.rebase([*self._level.readings(), reading])
-        batch = batch._replace(loss=reading.loss, error=reading.error)
-        return self.learn(expert, batch, lesson, reading)
+        return self.learn(expert, batch.read_as(reading), lesson, reading)
 
     def mark(self, expert: Expert) -> Mark | None:
         """Return where the active expert stands."""
@@ -204,6 +217,10 @@ class Ledger:
         self._level = Level.restore(state["level"])
         self._rival, self._until = state["rival"], state["until"]
         self._keepsake = cloned(state["keepsake"])
+
+    def _look(self, step: int, expert: Expert) -> None:
+        """Take a snapshot before the batch of this step, if one is due; learning it keeps it."""
+        self._taken = take(step, expert, self._level) if self._ring.is_due(step) else None
 
     def _dated(self, old: Expert, noticed: int) -> int:
         oldest = self._ring.oldest

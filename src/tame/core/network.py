@@ -12,6 +12,7 @@ from tame.engine.captured import Bench
 from tame.engine.eager import EagerStep, Faces, Manner, find_faces
 from tame.engine.fitting import apply_masks, make_optimiser, set_rate
 from tame.engine.lesson import Lesson
+from tame.engine.meanwhile import Meanwhile, nothing
 from tame.engine.parallel import ParallelStep
 from tame.engine.randomness import PrivateDraws, derive, seeded
 from tame.engine.together import Team, find_team
@@ -103,16 +104,24 @@ class Network:
         self.masks: dict[str, Tensor] = {}
         self._equip(plan.build(slots, *self.path))
 
-    def measure(self, lesson: Lesson, *, keep: bool = True, odds: Tensor | None = None) -> Reading:
+    def measure(
+        self,
+        lesson: Lesson,
+        *,
+        keep: bool = True,
+        odds: Tensor | None = None,
+        meanwhile: Meanwhile = nothing,
+    ) -> Reading:
         """Return the loss on a batch that has trained nothing yet; `keep` if learning may follow.
 
         Only then does it take its turn on the bench. `odds`, where they are drawn already, are
         those that learning will bring: what they say can be done while the loss is looked at.
+        `meanwhile` is done once, while the device is busy; it must leave this network alone.
         """
         self.grow(lesson.live)
         bench = self.plan.bench if keep else None
-        reading = None if bench is None else bench.measure(self, lesson, odds)
-        return reading or self._step.measure(lesson, keep=keep)
+        reading = None if bench is None else bench.measure(self, lesson, odds, meanwhile)
+        return reading or self._step.measure(lesson, keep=keep, meanwhile=meanwhile)
 
     def learn(self, lesson: Lesson, odds: Tensor | None = None) -> None:
         """Take one training step on the batch just measured."""

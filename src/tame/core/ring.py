@@ -11,7 +11,8 @@ from tame.core.expert import Expert, as_mark
 from tame.core.mark import Level, Mark
 from tame.types import State
 
-_NESTED = (Tensor, dict, list)
+_PLAIN = {int, float, bool, str, type(None)}
+IMAGES = 4  # dimensions of a batch of them, or of a convolution's weight
 
 
 class Snapshot(NamedTuple):
@@ -45,11 +46,10 @@ class Ring:
         """Say whether it is time for a snapshot."""
         return not self._kept or step - self._kept[-1].step >= self._spacing
 
-    def note(self, step: int, expert: Expert, level: Level) -> None:
-        """Take a snapshot before the batch of this step."""
-        mark = level.mark(expert.counts, expert.network.plan.training.output)
-        self._kept.append(Snapshot(step, cloned(expert.brief()), level.state_dict(), mark))
-        while len(self._kept) > 1 and self._kept[1].step <= step - self._horizon:
+    def add(self, taken: Snapshot) -> None:
+        """Keep a snapshot, and drop what it makes too old."""
+        self._kept.append(taken)
+        while len(self._kept) > 1 and self._kept[1].step <= taken.step - self._horizon:
             self._kept.pop(0)
 
     @property
@@ -84,26 +84,64 @@ class Ring:
         ]
 
 
+def take(step: int, expert: Expert, level: Level) -> Snapshot:
+    """Return a snapshot of an expert that has not met the batch of this step."""
+    mark = level.mark(expert.counts, expert.network.plan.training.output)
+    return Snapshot(step, cloned(expert.brief()), level.state_dict(), mark)
+
+
 def cloned(state: Any) -> Any:
-    """Return a state in memory of its own; all its tensors are copied in one call."""
-    found: list[tuple[Tensor, Tensor]] = []
-    copy = _blank(state, found)
-    if found:
-        torch._foreach_copy_([to for to, _ in found], [of for _, of in found])
-    return copy
+    """Return a state in memory of its own; tensors of a kind are copied in one call, to one place.
+
+    >>> state = {"a": torch.zeros(2), "b": [torch.ones(2), 3]}
+    >>> copy = cloned(state)
+    >>> state["a"].add_(1), copy
+    (tensor([1., 1.]), {'a': tensor([0., 0.]), 'b': [tensor([1., 1.]), 3]})
+    """
+    found: dict[tuple[torch.device, torch.dtype], list[Tensor]] = {}
+    _collect(state, found)
+    copies = {kind: iter(_copied(tensors)) for kind, tensors in found.items()}
+    return _filled(state, copies)
 
 
-def _blank(state: Any, found: list[tuple[Tensor, Tensor]]) -> Any:
-    """Return a state whose tensors are yet to be filled, and note what with."""
+def _collect(state: Any, found: dict[tuple[torch.device, torch.dtype], list[Tensor]]) -> None:
     if isinstance(state, Tensor):
-        blank = torch.empty_like(state, requires_grad=False)
-        found.append((blank, state.detach()))
-        return blank
+        found.setdefault((state.device, state.dtype), []).append(state.detach())
+    elif isinstance(state, dict):
+        for value in state.values():
+            _collect(value, found)
+    elif isinstance(state, list) and not set(map(type, state)) <= _PLAIN:
+        for value in state:
+            _collect(value, found)
+
+
+def _filled(state: Any, copies: dict[tuple[torch.device, torch.dtype], Iterator[Tensor]]) -> Any:
+    """Return a state with the copies in place of its tensors, in the order of collecting."""
+    if isinstance(state, Tensor):
+        return next(copies[state.device, state.dtype])
     if isinstance(state, dict):
-        return {
-            key: _blank(value, found) if isinstance(value, _NESTED) else value
-            for key, value in state.items()
-        }
+        return {key: _filled(value, copies) for key, value in state.items()}
     if isinstance(state, list):
-        return [_blank(part, found) if isinstance(part, _NESTED) else part for part in state]
+        plain = set(map(type, state)) <= _PLAIN
+        return state.copy() if plain else [_filled(value, copies) for value in state]
     return state
+
+
+def _copied(tensors: list[Tensor]) -> list[Tensor]:
+    """Return copies of tensors of one kind, one behind the other in memory, laid out alike."""
+    dense = [tensor if _is_dense(tensor) else tensor.contiguous() for tensor in tensors]
+    room = dense[0].new_empty(sum(tensor.numel() for tensor in dense))
+    begin, places = 0, []
+    for tensor in dense:
+        places.append(room.as_strided(tensor.size(), tensor.stride(), begin))
+        begin += tensor.numel()
+    torch._foreach_copy_(places, dense)
+    return places
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Say whether a tensor fills its memory without holes."""
+    last = torch.channels_last
+    return tensor.is_contiguous() or (
+        tensor.ndim == IMAGES and tensor.is_contiguous(memory_format=last)
+    )

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tame.core.grouping import Group, Limits, grouped
 from tame.core.inputs import InputStep
 from tame.core.shelf import Shelf
+from tame.engine.sending import sent
 from tame.engine.sizes import filled
 from tame.errors import InputError
 
@@ -168,7 +169,8 @@ class RoutedModel(nn.Module):
         assert isinstance(shelf, Shelf)  # noqa: S101 (no others are grouped)
         each = ready.unflatten(0, tuple(group.rows.shape))
         outputs = shelf.ask_together(rows, each, shared=False)
-        return self._score(outputs, self.seen[positions].unsqueeze(1))
+        known = self.seen[sent(positions, self.seen.device)]
+        return self._score(outputs, known.unsqueeze(1))
 
     def _outputs(self, position: int, ready: Tensor) -> Tensor:
         place, row = self._homes[position].tolist()

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tame.core.gaps import NARROW, WIDE, from_gaps
 from tame.core.layout import Layout
 from tame.core.terse import decode
+from tame.engine.sending import sent
 from tame.engine.together import Team, run_alone, run_together
 from tame.types import State
 
@@ -223,7 +224,7 @@ class Shelf(nn.Module):
         spans = [self._span(row, 1) for row in rows]
         gaps = _cut(self.gaps, spans).view(width)
         lengths = [(end - begin) // width.itemsize for begin, end in spans]
-        return from_gaps(gaps, torch.tensor(lengths, device=gaps.device), total)
+        return from_gaps(gaps, sent(lengths, gaps.device), total)
 
     def _span(self, row: int, column: int) -> tuple[int, int]:
         end = int(self._ends[row, column])

@@ -26,6 +26,10 @@ class Waiting(NamedTuple):
     loss: float = 0.0
     error: float = 0.0
 
+    def read_as(self, reading: Reading) -> "Waiting":
+        """Return it with the loss it had before anyone learned it."""
+        return self._replace(loss=reading.loss, error=reading.error)
+
     @property
     def nbytes(self) -> int:
         """Its bytes."""
@@ -74,10 +78,9 @@ class Queue:
         return queue
 
 
-def put_aside(step: int, lesson: Lesson, reading: Reading) -> Waiting:
-    """Return a copy of a batch, which is its giver's to change, before anyone learned it."""
-    raw, slots = lesson.raw.clone(), lesson.slots.clone()
-    return Waiting(step, raw, slots, NOBODY, NOBODY, reading.loss, reading.error)
+def put_aside(step: int, lesson: Lesson) -> Waiting:
+    """Return a copy of a batch, which is its giver's to change, before anyone read it."""
+    return Waiting(step, lesson.raw.clone(), lesson.slots.clone(), NOBODY)
 
 
 def restore_waiting(kept: State) -> Waiting:

@@ -3,18 +3,18 @@
 Recorded work holds addresses. So there is one bench, with memory of its own, and the network about
 to learn moves in: its tensors are copied there and stand there until another one comes. Measuring,
 forward-backward and update are separate graphs, and the host decides before anything of a network
-is changed. Where the measuring forward is the training forward, the backward pass runs while the
-host decides: gradients change nothing, and those of a batch that surprised are never used. Where it
-is not, samples are augmented meanwhile, if the numbers for it came with them. What does not fit a
-recorded shape (the last batch, new labels) is stepped eagerly, on the same tensors.
+is changed. Where the measuring forward is the training forward, the backward pass is recorded with
+it, an event between the two, and runs while the host decides: gradients change nothing, and those
+of a batch that surprised are never used. Where it is not, samples are augmented meanwhile, if the
+numbers for it came with them. What does not fit a recorded shape (the last batch, new labels) is
+stepped eagerly, on the same tensors.
 """
 
 import copy
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,21 +22,15 @@ from torch import Tensor, nn
 from tame.engine.eager import EagerStep, Manner
 from tame.engine.graphs import everything, open_state, practise, record, unchanged
 from tame.engine.lesson import Lesson, is_costly
-from tame.engine.losses import read
+from tame.engine.losses import summarise
+from tame.engine.meanwhile import Meanwhile
+from tame.engine.moving import Tenant, pairs
 from tame.engine.postbox import Postbox
 from tame.engine.randomness import PrivateDraws
 from tame.types import Reading
 
 ROOM = 8
 SIGHTINGS = 2
-
-
-class Tenant(Protocol):
-    """What a network must show to be stepped on the bench."""
-
-    net: nn.Module
-    optimiser: torch.optim.Optimizer
-    masks: dict[str, Tensor]
 
 
 class Recording:
@@ -50,44 +44,43 @@ class Recording:
         augment, count, device = step.manner.augment, len(lesson), lesson.device
         self._box = Postbox(lesson, 0 if augment is None else augment.numbers)
         self._losses = torch.empty(count, pin_memory=True)
+        self._read = self._losses.numpy()
         self._kept: Tensor | None = None
         self._ready: Tensor | None = None
         self._changed: Tensor | None = None
         self._prepared = False
-        self._measured = torch.cuda.Event()
+        self._measured = torch.cuda.Event(external=True)
         self._box.send(lesson, None)
         with unchanged(everything(step.net, step.optimiser), device):
             practise(self._whole)
             self._kept = self._changed = None  # what practice left would tie them to its stream
             step.optimiser.zero_grad(set_to_none=True)
-            self._measuring = record(self._measure, None)
+            self._measuring = record(self._open, None)
             pool = self._measuring.pool()
             self._preparing = None if self._once else record(self._prepare, pool)
-            self._training = record(self._forward_backward, pool)
+            self._training = None if self._once else record(self._forward_backward, pool)
             self._updating = record(self._update, pool)
         self._kept = None
 
-    def measure(self, lesson: Lesson, odds: Tensor | None) -> Reading:
+    def measure(self, lesson: Lesson, odds: Tensor | None, meanwhile: Meanwhile) -> Reading:
         """Return the loss of a batch; what was sent to the device before is done by then.
 
         What training on it would need and what changes nothing runs while the host decides.
         """
         self._box.send(lesson, odds)
         self._measuring.replay()
-        self._measured.record()
         self._prepared = odds is not None or self._box.odds is None
-        if self._preparing is None:
-            self._training.replay()
-        elif self._prepared:
+        if self._preparing is not None and self._prepared:
             self._preparing.replay()
+        meanwhile()
         self._measured.synchronize()
         if self._ready is not None:
             lesson.lend(self._ready.clone())
-        return read(self._losses)
+        return summarise(self._read)
 
     def learn(self, odds: Tensor | None, draws: PrivateDraws | None) -> None:
         """Train on the batch just measured."""
-        if self._preparing is not None:
+        if self._preparing is not None and self._training is not None:
             if not self._prepared:
                 if self._box.odds is not None and odds is not None:
                     self._box.odds.copy_(odds, non_blocking=True)
@@ -100,8 +93,16 @@ class Recording:
     def _once(self) -> bool:
         return self._step.measures_by_training
 
+    def _open(self) -> None:
+        """Measure, let the host know, and go on as far as nothing of the network is changed."""
+        self._measure()
+        self._measured.record()
+        if self._once:
+            self._forward_backward()
+
     def _measure(self) -> None:
         step, box = self._step, self._box
+        box.fetch()
         ready = self._inputs(box.raw)
         found = step.judge(ready, box.target, self._live, keep=self._once)
         self._losses.copy_(found.detach(), non_blocking=True)
@@ -152,8 +153,13 @@ class Bench:
         self._sighted: dict[tuple[Any, ...], int] = {}
         self._current: Recording | None = None
 
-    def measure(self, tenant: Tenant, lesson: Lesson, odds: Tensor | None) -> Reading | None:
-        """Return the loss of a batch, or None if it has to be measured eagerly."""
+    def measure(
+        self, tenant: Tenant, lesson: Lesson, odds: Tensor | None, meanwhile: Meanwhile
+    ) -> Reading | None:
+        """Return the loss of a batch, or None if it has to be measured eagerly.
+
+        Only if it is measured here is `meanwhile` done.
+        """
         self._current = None
         if self._tenant is not tenant:
             self._move_in(tenant)
@@ -161,7 +167,7 @@ class Bench:
         if recording is None:
             return None
         self._current = recording
-        return recording.measure(lesson, odds)
+        return recording.measure(lesson, odds, meanwhile)
 
     def learn(self, rate: float, odds: Tensor | None, draws: PrivateDraws | None) -> bool:
         """Train on the batch just measured; False if it has to be done eagerly."""
@@ -194,7 +200,7 @@ class Bench:
         if self._step is None or form != self._form:
             self._furnish(tenant, form)
         assert self._step is not None  # noqa: S101 (furnished)
-        for home, guest in _pairs(self._step, tenant):
+        for home, guest in pairs(self._step, tenant):
             home.copy_(guest.read())
             guest.write(home)
         self._tenant = tenant
@@ -202,7 +208,7 @@ class Bench:
 
     def _move_out(self) -> None:
         if self._tenant is not None and self._step is not None:
-            for home, guest in _pairs(self._step, self._tenant):
+            for home, guest in pairs(self._step, self._tenant):
                 guest.write(home.clone())
         self._tenant, self._current = None, None
 
@@ -227,7 +233,8 @@ class Bench:
     def _find(self, tenant: Tenant, lesson: Lesson) -> Recording | None:
         """Return the recording for such a batch; one is made when it has been seen before."""
         masked = bool(tenant.masks)
-        key = (tuple(lesson.raw.shape), lesson.raw.dtype, lesson.live, masked)
+        raw = lesson.raw
+        key = (raw.shape, raw.dtype, raw.is_cuda, lesson.live, masked)
         found = self._recordings.get(key)
         if found is not None:
             self._recordings.move_to_end(key)
@@ -241,54 +248,3 @@ class Bench:
         made = Recording(self._step, self._masks if masked else {}, lesson)
         self._recordings[key] = made
         return made
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a tensor of a network is kept, to be read and replaced."""
-
-    read: Callable[[], Tensor]
-    write: Callable[[Tensor], None]
-
-
-def _pairs(step: EagerStep, tenant: Tenant) -> list[tuple[Tensor, _Place]]:
-    """Return each tensor of the bench with the place of its counterpart in the tenant."""
-    pairs = []
-    with torch.no_grad():
-        homes = list(step.net.parameters())
-        guests = list(tenant.net.parameters())
-        for home, guest in zip(homes, guests, strict=True):
-            pairs.append((home.data, _parameter(guest)))
-            for key, value in step.optimiser.state[home].items():
-                pairs.append((value, _state(tenant.optimiser.state[guest], key, value)))
-        modules = zip(step.net.modules(), tenant.net.modules(), strict=True)
-        for home_module, guest_module in modules:
-            for name, buffer in home_module._buffers.items():  # noqa: SLF001
-                if buffer is not None:
-                    pairs.append((buffer, _entry(guest_module._buffers, name)))  # noqa: SLF001
-    return pairs
-
-
-def _parameter(parameter: nn.Parameter) -> _Place:
-    def write(value: Tensor) -> None:
-        parameter.data = value
-
-    return _Place(lambda: parameter.data, write)
-
-
-def _entry(table: Any, key: str) -> _Place:
-    def write(value: Tensor) -> None:
-        table[key] = value
-
-    return _Place(lambda: table[key], write)
-
-
-def _state(table: dict[str, Tensor], key: str, like: Tensor) -> _Place:
-    def read() -> Tensor:
-        kept = table.get(key)
-        return torch.zeros_like(like) if kept is None else kept
-
-    def write(value: Tensor) -> None:
-        table[key] = value
-
-    return _Place(read, write)

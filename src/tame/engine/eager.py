@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from tame.engine.lesson import Lesson
 from tame.engine.losses import Output, read, sample_losses
+from tame.engine.meanwhile import Meanwhile, nothing
 from tame.engine.randomness import PrivateDraws, seeded
 from tame.types import Reading
 
@@ -67,11 +68,17 @@ class EagerStep:
         """Whether the training forward is also the one that measures."""
         return self.manner.one_faced and self.manner.augment is None
 
-    def measure(self, lesson: Lesson, *, keep: bool = True) -> Reading:
-        """Return the loss of the batch in evaluation mode; `keep` its graph if learning follows."""
+    def measure(
+        self, lesson: Lesson, *, keep: bool = True, meanwhile: Meanwhile = nothing
+    ) -> Reading:
+        """Return the loss of the batch in evaluation mode; `keep` its graph if learning follows.
+
+        `meanwhile` is done by the host before it waits for the device.
+        """
         keep = keep and self.measures_by_training
         losses = self.judge(lesson.ready, lesson.target, lesson.live, keep=keep)
         self._pending = losses if keep else None
+        meanwhile()
         return read(losses)
 
     def learn(self, lesson: Lesson, odds: Tensor | None = None) -> None:

@@ -29,8 +29,12 @@ def read(losses: Tensor) -> Reading:
     >>> read(torch.tensor([1.0, 3.0]))
     Reading(loss=2.0, error=1.0, samples=2, unseen=0)
     """
-    values = losses.detach().cpu().numpy().astype(np.float64)
-    count = len(values)
+    return summarise(losses.detach().cpu().numpy())
+
+
+def summarise(losses: np.ndarray) -> Reading:
+    """Summarise the losses of a batch that lie on the host."""
+    values, count = losses.astype(np.float64), len(losses)
     mean = float(np.add.reduce(values)) / count
     away = values - mean
     variance = float(np.add.reduce(away * away)) / (count - 1) if count > 1 else 0.0

@@ -14,6 +14,7 @@ from torch import Tensor
 from tame.engine.eager import EagerStep
 from tame.engine.lesson import Lesson
 from tame.engine.losses import read
+from tame.engine.meanwhile import Meanwhile, nothing
 from tame.engine.randomness import derive, seeded
 from tame.engine.shared_norm import SharedNorm
 from tame.engine.world import Share, World
@@ -34,7 +35,9 @@ class ParallelStep:
         self._pending: Tensor | None = None
         self._compared = False
 
-    def measure(self, lesson: Lesson, *, keep: bool = True) -> Reading:
+    def measure(
+        self, lesson: Lesson, *, keep: bool = True, meanwhile: Meanwhile = nothing
+    ) -> Reading:
         """Return the loss of the whole batch in evaluation mode; `keep` this rank's graph."""
         step, share = self._step, self._world.share(len(lesson))
         part = lesson.rows(share.begin, share.end)
@@ -42,6 +45,7 @@ class ParallelStep:
         with self._norms(share):
             losses = step.judge(part.ready, part.target, part.live, keep=keep)
         self._pending = losses if keep else None
+        meanwhile()
         return read(self._collect(losses.detach().cpu(), lesson))
 
     def learn(self, lesson: Lesson, odds: Tensor | None = None) -> None:

@@ -13,6 +13,7 @@ class Postbox:
 
     def __init__(self, lesson: Lesson, numbers: int) -> None:
         self._numbers = numbers
+        self._near = lesson.raw.is_cuda
         parts = (lesson.raw.nbytes, 4 * numbers * len(lesson), lesson.slots.nbytes)
         ends = [0]
         for part in parts:
@@ -26,20 +27,19 @@ class Postbox:
         self._raw, self._odds, self._target = self._parts(self._stage, lesson)
 
     def send(self, lesson: Lesson, odds: Tensor | None) -> None:
-        """Bring a batch to the device in one copy.
+        """Stage a batch, whose inputs lie where those of the first one lay.
 
         The stage is free: the loss of the batch before was waited for, and came after its copy.
         """
         self._target.copy_(lesson.slots)
         if self._odds is not None and odds is not None:
             self._odds.copy_(odds)
-        if lesson.raw.is_cuda:
-            rest = slice(self._places[1].start, None)
-            self._inbox[rest].copy_(self._stage[rest], non_blocking=True)
-            self.raw.copy_(lesson.raw)
-        else:
-            self._raw.copy_(lesson.raw)
-            self._inbox.copy_(self._stage, non_blocking=True)
+        (self.raw if self._near else self._raw).copy_(lesson.raw)
+
+    def fetch(self) -> None:
+        """Bring what is staged to the device; this can be recorded."""
+        begin = self._places[1].start if self._near else 0
+        self._inbox[begin:].copy_(self._stage[begin:], non_blocking=True)
 
     def _parts(self, box: Tensor, lesson: Lesson) -> tuple[Tensor, Tensor | None, Tensor]:
         raw, odds, target = (box[place] for place in self._places)
