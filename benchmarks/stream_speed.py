@@ -4,14 +4,17 @@
     python benchmarks/stream_speed.py paper/permuted-mnist --device cuda --passes 1 --compare
 
 A learner observes the stream of a preset, batch after batch, as it is drawn; nothing is
-consolidated. `--compare` lets the eager engine learn the same stream at the same precision, and
-tells whether changes were noticed at the same batches, and how far losses were apart.
+consolidated. Another one has observed its first batches before, and what that took in a fresh
+process is told apart: torch loads libraries then, which takes seconds whatever comes after.
+`--compare` lets the eager engine learn the same stream at the same precision, and tells whether
+changes were noticed at the same batches, and how far losses were apart.
 """
 
 import argparse
 import json
 import os
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from tame.streams.folder import VARIABLE
 from tame.types import Change
 
 QUANTILES = (0.05, 0.5, 0.95, 0.99, 1.0)
+WARM_UP = 5  # batches
 
 
 def watch(preset: str, changes: list[dict[str, Any]], device: str) -> dict[str, Any]:
@@ -58,6 +62,17 @@ def watch(preset: str, changes: list[dict[str, Any]], device: str) -> dict[str, 
         "shifts": shifts,
         "losses": losses,
     }
+
+
+def warm_up(preset: str, device: str) -> float:
+    """Let a learner observe a few batches, and return the seconds that took."""
+    experiment = resolve(preset, [{"device": device}])
+    stream, learner = experiment.open_stream(), experiment.learner()
+    begun = time.perf_counter()
+    for batch in islice(stream.batches(), WARM_UP):
+        learner.observe(batch)
+    synchronise(device)
+    return time.perf_counter() - begun
 
 
 def synchronise(device: str) -> None:
@@ -99,7 +114,8 @@ def main() -> None:
     command = f"python benchmarks/stream_speed.py {options.preset} --device {options.device}"
     command += f" --passes {options.passes}" if options.passes else ""
     command += " --compare" if options.compare else ""
-    found: dict[str, Any] = {"command": command}
+    cold = warm_up(options.preset, options.device)
+    found: dict[str, Any] = {"command": command, f"first {WARM_UP} batches of a process: s": cold}
     runs = {
         engine: watch(options.preset, [*changes, {"training": {"engine": engine}}], options.device)
         for engine in (["captured", "eager"] if options.compare else ["captured"])

@@ -1,6 +1,6 @@
 """Samples grouped by the expert they go to; many small groups side by side."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -38,29 +38,29 @@ class _Stretch(NamedTuple):
     position: int
     begin: int
     length: int
-    kind: str = ""
+    kind: int = -1
 
 
 def grouped(
     chosen: Tensor,
     limits: Limits,
-    kind: Callable[[int], Hashable],
+    kinds: Sequence[int],
     pays: Callable[[int], bool],
 ) -> Iterator[Group]:
     """Yield every sample once, by the position of the expert chosen for it.
 
-    Experts of one `kind` whose numbers of samples are so small that it `pays` come in one group;
-    every other expert comes alone, in chunks.
+    Experts of one of the `kinds` (by position) whose numbers of samples are so small that it `pays`
+    come in one group; every other expert comes alone, in chunks, and so does one of no kind (-1).
 
     >>> chosen = torch.tensor([1, 0, 1, 2])
-    >>> limits = Limits(8)
-    >>> [group.rows.tolist() for group in grouped(chosen, limits, lambda _: "", lambda _: False)]
+    >>> limits, kinds = Limits(8), [0, 0, 0]
+    >>> [group.rows.tolist() for group in grouped(chosen, limits, kinds, lambda _: False)]
     [[[1]], [[0, 2]], [[3]]]
-    >>> [group.rows.tolist() for group in grouped(chosen, limits, lambda _: "", lambda _: True)]
+    >>> [group.rows.tolist() for group in grouped(chosen, limits, kinds, lambda _: True)]
     [[[1, 1], [3, 3], [0, 2]]]
     """
     order = chosen.argsort(stable=True)
-    alone, small = _stretches(chosen.bincount().tolist(), kind, pays)
+    alone, small = _stretches(chosen.bincount(minlength=len(kinds)).tolist(), kinds, pays)
     for one in alone:
         for part in order[one.begin : one.begin + one.length].split(limits.chunk):
             more = usual(len(part), limits.chunk) - len(part) if limits.even else 0
@@ -71,15 +71,15 @@ def grouped(
 
 
 def _stretches(
-    counts: Sequence[int], kind: Callable[[int], Hashable], pays: Callable[[int], bool]
+    counts: Sequence[int], kinds: Sequence[int], pays: Callable[[int], bool]
 ) -> tuple[list[_Stretch], list[_Stretch]]:
     """Return the samples of each expert: of those that come alone, and of those in groups."""
     begin = 0
     alone: list[_Stretch] = []
     small: list[_Stretch] = []
-    for position, count in enumerate(counts):
-        if count and pays(count) and (found := kind(position)) is not None:
-            small.append(_Stretch(position, begin, count, repr(found)))
+    for position, (count, kind) in enumerate(zip(counts, kinds, strict=True)):
+        if count and kind >= 0 and pays(count):
+            small.append(_Stretch(position, begin, count, kind))
         elif count:
             alone.append(_Stretch(position, begin, count))
         begin += count
@@ -102,7 +102,7 @@ def _teams(small: Sequence[_Stretch], limits: Limits) -> Iterator[list[_Stretch]
 
 
 def _rows(order: Tensor, team: Sequence[_Stretch]) -> Tensor:
-    spans = sent([(stretch.begin, stretch.length - 1) for stretch in team], order.device)
-    begins, last = spans[:, :1], spans[:, 1:]
+    spans = sent([(stretch.begin, stretch.length) for stretch in team], order.device)
+    begins, last = spans[:, :1], spans[:, 1:] - 1
     places = torch.arange(max(stretch.length for stretch in team), device=order.device)
     return order[begins + torch.minimum(places, last)]

@@ -1,6 +1,6 @@
 """The final model: input step, router and experts as one plain module."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Protocol, runtime_checkable
@@ -141,7 +141,7 @@ class RoutedModel(nn.Module):
         if not x.is_cuda:
             return Limits(CHUNK)
         chunk = max(4 * CHUNK, CHUNK_ON_GPU // max(1, prod(self.step.output_shape)))
-        return Limits(chunk, MANY_ON_GPU, chunk, even=True)
+        return Limits(chunk, MANY_ON_GPU, 2 * chunk, even=True)
 
     def _parts(self, x: Tensor) -> Iterator[Tensor]:
         """Yield samples in chunks; on a GPU the last sample may be repeated."""
@@ -151,14 +151,8 @@ class RoutedModel(nn.Module):
     def _grouped(self, chosen: Tensor, limits: Limits) -> Iterator[Group]:
         shelf = self.experts[-1]
         if not isinstance(shelf, Shelf):
-            return grouped(chosen, limits, lambda _: None, lambda _: False)
-        packed = shelf
-
-        def kind(position: int) -> Hashable:
-            row = int(self._homes[position, 1])
-            return None if row < 0 else packed.kind(row)
-
-        return grouped(chosen, limits, kind, packed.team.pays)
+            return grouped(chosen, limits, [-1] * len(self._homes), lambda _: False)
+        return grouped(chosen, limits, shelf.kinds(self._homes[:, 1]).tolist(), shelf.team.pays)
 
     def _consult(self, group: Group, ready: Tensor) -> Tensor:
         """Return (experts, samples, labels) log-probabilities of a group."""

@@ -133,6 +133,10 @@ class Shelf(nn.Module):
         """Return a number that experts of one layout have in common."""
         return int(self._table[row, 3])
 
+    def kinds(self, rows: np.ndarray) -> np.ndarray:
+        """Return the kind of each of many experts; where there is none (-1), -1."""
+        return np.where(rows < 0, -1, self._table[rows, 3])
+
     def layout(self, row: int) -> Layout:
         """Return the layout of one expert's network."""
         return self.layouts[self.kind(row)]
@@ -166,7 +170,7 @@ class Shelf(nn.Module):
     def dense(self, rows: Sequence[int]) -> Tensor:
         """Return the weights of experts of one layout, a row each, zeros included."""
         size = self.layout(rows[0]).size
-        values = _cut(self.values, [self._span(row, 0) for row in rows])
+        values = _cut(self.values, *self._spans(rows, 0))
         owner, place = self._places(rows, len(values))
         dense = values.new_zeros(len(rows) * size)
         dense[owner * size + place] = values
@@ -208,8 +212,9 @@ class Shelf(nn.Module):
 
     def ask_together(self, rows: Sequence[int], x: Tensor, *, shared: bool) -> Tensor:
         """Return (experts, samples, outputs) of experts of one layout, in one call."""
-        stacked = self.layout(rows[0]).views(self.dense(rows))
-        others = [self.others(row) for row in rows]
+        layout = self.layout(rows[0])
+        stacked = layout.views(self.dense(rows))
+        others = [self.others(row) for row in rows] if layout.others else [{}]
         stacked |= {name: torch.stack([kept[name] for kept in others]) for name in others[0]}
         return run_together(self.frame(rows[0]), stacked, x, shared=shared)
 
@@ -221,10 +226,13 @@ class Shelf(nn.Module):
     def _places(self, rows: Sequence[int], total: int) -> tuple[Tensor, Tensor]:
         """Return the row and the place of all weights of experts of one layout."""
         width = WIDE if self.layout(rows[0]).wide else NARROW
-        spans = [self._span(row, 1) for row in rows]
-        gaps = _cut(self.gaps, spans).view(width)
-        lengths = [(end - begin) // width.itemsize for begin, end in spans]
-        return from_gaps(gaps, sent(lengths, gaps.device), total)
+        begins, ends = self._spans(rows, 1)
+        gaps = _cut(self.gaps, begins, ends).view(width)
+        return from_gaps(gaps, sent((ends - begins) // width.itemsize, gaps.device), total)
+
+    def _spans(self, rows: Sequence[int], column: int) -> tuple[np.ndarray, np.ndarray]:
+        ends = self._ends[rows, column]
+        return ends - self._table[rows, column], ends
 
     def _span(self, row: int, column: int) -> tuple[int, int]:
         end = int(self._ends[row, column])
@@ -252,15 +260,11 @@ def _numbered(kinds: Iterable[Kind]) -> dict[Kind, int]:
     return {kind: number for number, kind in enumerate(dict.fromkeys(kinds))}
 
 
-def _cut(whole: Tensor, spans: Sequence[tuple[int, int]]) -> Tensor:
+def _cut(whole: Tensor, begins: np.ndarray, ends: np.ndarray) -> Tensor:
     """Return parts of a row one after another; neighbours are cut out in one piece."""
-    merged = [spans[0]]
-    for begin, end in spans[1:]:
-        if begin == merged[-1][1]:
-            merged[-1] = (merged[-1][0], end)
-        else:
-            merged.append((begin, end))
-    parts = [whole[begin:end] for begin, end in merged]
+    apart = np.flatnonzero(begins[1:] != ends[:-1]) + 1
+    firsts, lasts = begins[[0, *apart]].tolist(), ends[[*(apart - 1), -1]].tolist()
+    parts = [whole[begin:end] for begin, end in zip(firsts, lasts, strict=True)]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 

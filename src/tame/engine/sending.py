@@ -15,7 +15,7 @@ def sent(values: Any, device: torch.device) -> Tensor:
     tensor([[1],
             [2]])
     """
-    made = torch.tensor(values)
+    made = torch.as_tensor(values)
     if device.type != "cuda":
         return made.to(device)
     return made.pin_memory().to(device, non_blocking=True)

@@ -3,7 +3,7 @@
 That pays where starting an operation costs more than the operation: on a GPU, for networks of
 linear layers, and where each network has a few samples only. On a processor a batched convolution
 of more samples takes two to four times as long as the convolutions one by one. On a GPU it is one
-kernel a network; so there small convolutions are products of matrices instead.
+kernel a network; so there small convolutions of few samples are products of matrices instead.
 """
 
 import copy
@@ -22,7 +22,8 @@ Weights = Mapping[str, Tensor]
 FEW = 4
 CONVOLUTION = nn.modules.conv._ConvNd  # noqa: SLF001 (the common base of convolutions)
 
-UNFOLDED = 2**15  # numbers a sample
+ENOUGH = 256  # samples that are worth a kernel
+UNFOLDED = 2**14  # numbers a sample
 _twins: WeakKeyDictionary[nn.Module, nn.Module] = WeakKeyDictionary()
 
 
@@ -89,7 +90,8 @@ def run_together(net: nn.Module, stacked: Weights, x: Tensor, *, shared: bool) -
     def run(weights: Weights, part: Tensor) -> Tensor:
         return run_alone(net, weights, part)
 
-    net = unfolding(net) if x.is_cuda else net
+    samples = x.shape[0 if shared else 1]
+    net = unfolding(net) if x.is_cuda and samples < ENOUGH else net
     outputs: Tensor = vmap(run, in_dims=(0, None if shared else 0))(dict(stacked), x)
     return outputs
 
