@@ -1,15 +1,14 @@
 """The same images in every segment, their pixels reordered each time; labels stay."""
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
-from torch import Tensor
 
 from tame.engine.randomness import derive, numpy_generator
 from tame.streams.course import Course
-from tame.streams.dataset import Array, read
-from tame.streams.origin import Origin, as_it_is
+from tame.streams.dataset import read
+from tame.streams.origin import Origin
+from tame.streams.reordering import Desk, Reordered
 from tame.streams.segments import SegmentedStream
 
 
@@ -28,15 +27,13 @@ class Permute(Course):
         """Return the stream of this seed."""
         data = read(self.data)
         size = int(np.prod(data.x.shape[1:]))
-        origins = [Origin.of_all("identity", data)]
+        origins, desks = [Origin.of_all("identity", data)], (Desk(), Desk())
         for number in range(1, self.segments):
             pixels = numpy_generator(derive(seed, "pixels", number)).permutation(size)
-            view = partial(reordered, pixels=pixels)
-            origins.append(Origin.of_all(f"permutation {number}", data, view))
+            x, held_x = (
+                Reordered(samples, pixels, desk)
+                for samples, desk in zip((data.x, data.held_x), desks, strict=True)
+            )
+            shown = replace(data, x=x, held_x=held_x)
+            origins.append(Origin.of_all(f"permutation {number}", shown))
         return SegmentedStream(origins, self, seed)
-
-
-def reordered(samples: Array, pixels: Array) -> Tensor:
-    """Show samples with their pixels in another order."""
-    flat = samples.reshape(len(samples), -1)
-    return as_it_is(flat.take(pixels, axis=1).reshape(samples.shape))
