@@ -1,7 +1,7 @@
 """An endless stream: 200 segments drawn from 5 distributions; how many experts, how much memory.
 
     python benchmarks/detection_endless.py [--streams permuted local] [--seeds 5] [--jobs 16]
-        [--rows "quorum careful warm" "deviation immediate"] [--out FILE]
+        [--rows "quorum careful features" "deviation immediate"] [--out FILE]
 
 The embedded digits with their pixels in five orders, 100 batches of 32 a segment, or five pairs of
 digits with the labels 0 and 1 in each, 60 batches a segment; a segment is never like the one
@@ -147,7 +147,7 @@ def main() -> None:
     """Run every row on every stream and seed, and print a line of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", nargs="*", default=list(STREAMS), choices=list(STREAMS))
-    rows = ["quorum careful warm", "deviation immediate"]
+    rows = ["quorum careful features", "deviation immediate"]
     parser.add_argument("--rows", nargs="*", default=rows)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--segments", type=int, default=SEGMENTS)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 import torch
 from worlds import a, b, c, changes, feed, small_tame
 
@@ -33,8 +34,31 @@ def test_a_warm_newcomer_begins_as_the_active_expert():
     assert not same(*first_weights("fresh"))
 
 
-def test_a_pruned_expert_is_nobodys_start():
-    assert not same(*first_weights("warm", settle=True))
+def test_features_come_without_the_last_layer():
+    before, after = first_weights("features")
+    kept = [name for name in before if torch.equal(before[name], after[name])]
+    assert kept == list(before)[:-2]
+    assert len(kept) >= 2
+
+
+@pytest.mark.parametrize("start", ["features", "warm"])
+def test_a_pruned_expert_is_nobodys_start(start: Any):
+    before, after = first_weights(start, settle=True)
+    assert not any(torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_newcomer_that_took_features_does_not_answer_for_the_old_world():
+    """Whoever took the last layer too does: what it read its first batches with."""
+    first = a(1)[0]
+    losses = {}
+    for start in ("features", "warm"):
+        learner = small_tame(training=Training(start=start))
+        feed(learner, a())
+        pool = learner._pool
+        seen = learner._admit(first)[1]
+        usual, losses[start] = pool.active.measure(seen).loss, pool.recruit().measure(seen).loss
+    assert losses["warm"] == pytest.approx(usual)
+    assert losses["features"] > 5 * usual
 
 
 def test_a_warm_newcomer_leaves_the_expert_it_began_as_alone():

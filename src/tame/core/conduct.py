@@ -39,9 +39,10 @@ class Careful:
     confirmed, after `probation` batches or more, once it is well under guessing while the experts
     that might know the data refuse it, or after `horizon` batches at the latest. If one of them
     knows `returns` batches in a row (a third of all at least) better than the newcomer, it is
-    withdrawn. Batches wait for `horizon` batches
-    before a sample of them may enter a reservoir, so that a change can be dated back so far, and
-    the active expert's weights are kept every `spacing` batches, to undo what it learned since.
+    withdrawn. Batches wait for `horizon` batches before a sample of them may enter a reservoir, so
+    that a change can be dated back so far, and the active expert's weights are kept every `spacing`
+    batches, to undo what it learned since; what it learned between these and the change is learned
+    again.
     With `most_experts` there (0: no limit) nobody is recruited any more: the expert that fits
     best takes over, and adapts. The settings' matcher is not asked: the best match is taken.
     Without `rollback` a change is dated to its alarm: what the expert that was left learned since
@@ -57,7 +58,7 @@ class Careful:
     probation: int = 8
     returns: int = 3
     horizon: int = 32
-    spacing: int = 8
+    spacing: int = 16
     most_experts: int = 0
     rollback: bool = True
 

@@ -19,6 +19,8 @@ from tame.engine.lesson import Lesson
 from tame.engine.losses import read
 from tame.types import Reading, State
 
+LOOKS = 8  # batches from one look at whether losses have crept up to the next
+
 
 class Ledger:
     """Queue, snapshots and losses of the active expert, kept in step with each other."""
@@ -85,11 +87,10 @@ class Ledger:
     def crept(self, step: int) -> list[Reading]:
         """Return the last losses if they have crept up to where they would have been refused.
 
-        A detector whose level follows the losses does not see that. It is looked at when a
-        snapshot is due.
+        A detector whose level follows the losses does not see that. It is looked at now and then.
         """
         oldest = self._ring.oldest
-        if oldest is None or oldest.mark is None or not self._ring.is_due(step):
+        if oldest is None or oldest.mark is None or step % LOOKS:
             return []
         recent = self._level.readings()[-RECENT:]
         fit = oldest.mark.fit(*recent)

@@ -18,6 +18,7 @@ from tame.engine.randomness import PrivateDraws, derive, seeded
 from tame.engine.together import Team, find_team
 from tame.engine.world import World, current
 from tame.errors import ConfigError
+from tame.nets.weights import left_blank
 from tame.types import NetMaker, Reading, State
 
 if TYPE_CHECKING:
@@ -59,6 +60,13 @@ class Blueprint:
                 f"the net made for 2 outputs returned shape {shape} for 4 samples, not (4, 2)"
             )
         return find_faces(net, x)
+
+    @cached_property
+    def heads(self) -> frozenset[str]:
+        """The tensors of its networks whose shapes depend on the number of labels."""
+        with left_blank():
+            few, more = (self.build(slots, "frame").state_dict() for slots in (2, 4))
+        return frozenset(name for name, value in few.items() if value.shape != more[name].shape)
 
     @cached_property
     def team(self) -> Team:
@@ -180,15 +188,19 @@ class Network:
         )
 
     def begin_as(self, other: "Network") -> bool:
-        """Take another network's weights as the first ones if training starts so; say if it did.
+        """Take another network's weights as the first ones if training starts so.
 
-        Of a pruned one most units are dead for good: then, fresh weights are the better start.
+        Says whether the last layer's came too: then it is sure of another world's answers. Of a
+        pruned network most units are dead for good: then, fresh weights are the better start.
         """
-        if self.plan.training.start == "fresh" or other.masks:
+        start = self.plan.training.start
+        if start == "fresh" or other.masks:
             return False
         self.grow(other.slots)
-        self.net.load_state_dict(other.net.state_dict())
-        return True
+        fresh = self.plan.heads if start == "features" else frozenset()
+        own, theirs = self.net.state_dict(), other.net.state_dict()
+        self.net.load_state_dict({n: own[n] if n in fresh else theirs[n] for n in own})
+        return not fresh
 
     def restart(self) -> None:
         """Begin anew with fresh weights and half the rate."""

@@ -27,8 +27,10 @@ class Training:
     `engine` "auto" records the step as CUDA graphs on a GPU, else runs it operation by operation.
     A network whose loss over `patience` steps is no better than constant guessing never learned:
     it is given fresh weights and half its rate, at most `restarts` times (0: never).
-    A newcomer starts with fresh weights or, `start` "warm", with those of the expert that was
-    active, unless they are pruned: what worlds have in common need not be learned again.
+    A newcomer starts with fresh weights or, `start` "features", with those of the expert that was
+    active, but for the last layer's: what worlds have in common need not be learned again. With
+    "warm" it takes the last layer too, and may go on answering for the old world: a return to that
+    can then stay unnoticed. Where the active expert is pruned, weights are fresh.
 
     >>> Training(rate=1.0, warmup=4, milestones=(10,), decay=0.1).rate_at(1)
     0.5
@@ -45,7 +47,7 @@ class Training:
     warmup: int = 0
     milestones: tuple[int, ...] = ()
     decay: float = 0.2
-    start: Literal["fresh", "warm"] = "warm"
+    start: Literal["fresh", "features", "warm"] = "features"
     output: Output = "logits"
     patience: int = 100
     restarts: int = 3
