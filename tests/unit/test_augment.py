@@ -50,6 +50,12 @@ def test_shift_alone_moves_the_picture():
     assert int((rows - 5).abs().max()) <= 3  # 0.2 of 11 pixels, and rounding
 
 
+def test_what_comes_in_is_nothing_or_what_lies_at_the_rim():
+    white = torch.ones(50, 1, 11, 11)
+    assert float(Affine(shift=0.2)(white, odds(50)).min()) == 0
+    assert torch.allclose(Affine(shift=0.2, rim=True)(white, odds(50)), white)
+
+
 @pytest.mark.parametrize("shape", [(12,), (1, 12, 12)])
 def test_only_images_are_augmented(shape: tuple[int, ...]):
     step = InputStep(Inputs(), shape, torch.float32)

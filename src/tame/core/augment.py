@@ -12,13 +12,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from tame.config import late
+
 
 @dataclass(frozen=True)
 class Affine:
     """Rotate (degrees), scale, shear and shift (fractions) each image at random.
 
     Works on images in [0, 1] of shape (count, channels, height, width); what comes in from
-    outside the frame is zero.
+    outside the frame is zero or, with `rim`, what lies at the frame's rim.
 
     >>> Affine()(torch.rand(2, 1, 28, 28), torch.rand(Affine.numbers, 2)).shape
     torch.Size([2, 1, 28, 28])
@@ -30,6 +32,7 @@ class Affine:
     scale: float = 0.12
     shear: float = 0.12
     shift: float = 0.08
+    rim: bool = late(default=False)
 
     def __call__(self, x: Tensor, odds: Tensor) -> Tensor:
         draws = odds * 2 - 1
@@ -41,7 +44,7 @@ class Affine:
         second = torch.stack(
             [sine * along, (cosine + shear * sine) * along, draws[5] * 2 * self.shift]
         )
-        return _resample(x, torch.stack([first, second]))
+        return _resample(x, torch.stack([first, second]), rim=self.rim)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ class Crop:
         return _resample(x, torch.stack([first, second]))
 
 
-def _resample(x: Tensor, rows: Tensor) -> Tensor:
+def _resample(x: Tensor, rows: Tensor, *, rim: bool = False) -> Tensor:
     theta = rows.permute(2, 0, 1)
     grid = F.affine_grid(theta, list(x.shape), align_corners=False)
-    return F.grid_sample(x, grid, align_corners=False)
+    outside = "border" if rim else "zeros"
+    return F.grid_sample(x, grid, padding_mode=outside, align_corners=False)

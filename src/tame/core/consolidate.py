@@ -68,7 +68,7 @@ def _prune(
         (raw, slots), _ = split_memory(expert)
         seed = derive(network.plan.seed, "prune", expert.id, network.steps)
         samples = Samples(raw, slots, step.prepare, live).to(network.plan.device)
-        net, masks = copy.deepcopy(network.net), dict(network.masks)
+        net, masks = copy.deepcopy(network.mature), dict(network.masks)
         jobs.append(Job(net, samples, torch_generator(seed), masks))
     output = experts[0].network.plan.training.output
     names = "expert" if len(experts) == 1 else f"{len(experts)} experts"
@@ -92,7 +92,7 @@ def _is_ruined(expert: Expert, pruner: Pruner, step: InputStep, live: int) -> bo
     """Say whether pruning cost more right answers than the tolerance and chance explain."""
     _, (raw, slots) = split_memory(expert)
     ready = step(raw)
-    nets = (expert.network.net.eval(), expert.answers.eval())
+    nets = (expert.network.mature.eval(), expert.answers.eval())
     dense, pruned = (net(ready)[:, :live].argmax(1) == slots for net in nets)
     lost, won = int((dense & ~pruned).sum()), int((pruned & ~dense).sum())
     return lost - won > pruner.tolerance * len(slots) + math.sqrt(lost + won)

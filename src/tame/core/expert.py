@@ -148,10 +148,10 @@ class Expert:
 
     @property
     def answers(self) -> nn.Module:
-        """The network that predicts: the pruned copy while it is up to date, else the live one."""
+        """The network that predicts: the pruned copy while it is up to date, else its own."""
         if self.compact is not None and self.compact.steps == self.network.steps:
             return self.compact.net
-        return self.network.net
+        return self.network.mature
 
     @property
     def taught(self) -> np.ndarray:

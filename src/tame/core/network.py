@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from tame.core.average import EVERY, Average
+from tame.core.growing import copy_into, enlarge
 from tame.engine.captured import Bench
 from tame.engine.eager import EagerStep, Faces, Manner, find_faces
 from tame.engine.fitting import apply_masks, make_optimiser, set_rate
@@ -140,6 +142,16 @@ class Network:
             self._step.learn(lesson, odds)
             apply_masks(self.net, self.masks)
         self.steps += 1
+        if self._average is not None and self.steps % EVERY == 0:
+            self._average.add(self.net)
+
+    @property
+    def mature(self) -> nn.Module:
+        """The network to answer with: the mean of its weights where that is kept, inside masks."""
+        if self._average is None or not self._average.looks:
+            return self.net
+        apply_masks(self._average.net, self.masks)
+        return self._average.net
 
     def tighten(self, masks: dict[str, Tensor]) -> None:
         """Go on inside these masks, with all else as it was."""
@@ -166,20 +178,23 @@ class Network:
             slots *= 2
         if slots == self.slots:
             return
-        old, state = self.net, self.optimiser.state_dict()["state"]
+        old, state, average = self.net, self.optimiser.state_dict()["state"], self._average
         net = self.plan.build(slots, *self.path, "grown", slots)
-        _copy_into(net, old)
+        copy_into(net, old)
         grown = [parameter for _, parameter in net.named_parameters()]
         self.masks = {
-            name: _enlarge(mask, net.get_parameter(name), fill=1)
+            name: enlarge(mask, net.get_parameter(name), fill=1)
             for name, mask in self.masks.items()
         }
         self._equip(net, self._draws)
+        if average is not None and self._average is not None:
+            copy_into(self._average.net, average.net)
+            self._average.looks = average.looks
         self.slots = slots
         self._restore(
             {
                 index: {
-                    key: _enlarge(value, grown[index], fill=0) if value.ndim else value
+                    key: enlarge(value, grown[index], fill=0) if value.ndim else value
                     for key, value in entry.items()
                     if value is not None
                 }
@@ -229,6 +244,7 @@ class Network:
             "net": dict(self.net.state_dict()),
             "masks": dict(self.masks),
             "draws": [] if self._draws is None else list(self._draws.states),
+            "average": None if self._average is None else self._average.state_dict(),
             "optimiser": {
                 str(index): {key: value for key, value in state[place].items() if value is not None}
                 for index, place in enumerate(places)
@@ -244,6 +260,9 @@ class Network:
         self.steps = state["steps"]
         self.restarts = state["restarts"]
         self.net.load_state_dict(state["net"])
+        if self._average is not None:
+            kept = state.get("average") or {"looks": 0, "net": state["net"]}
+            self._average.load_state_dict(kept)
         self.masks = {name: m.to(self.plan.device) for name, m in state["masks"].items()}
         if self._draws is not None:
             self._draws.states = [draws.cpu() for draws in state["draws"]]
@@ -258,6 +277,7 @@ class Network:
         self.net = net
         self.optimiser = make_optimiser(net, self.plan.training)
         self._step = self.plan.step(net, self.optimiser, draws)
+        self._average = Average(net) if self.plan.training.average else None
 
     def leave_bench(self) -> None:
         """Stand on its own memory again, if it stood on the bench."""
@@ -268,17 +288,3 @@ class Network:
         groups = self.optimiser.state_dict()["param_groups"]
         own = {i: {k: v.clone() for k, v in entry.items()} for i, entry in state.items()}
         self.optimiser.load_state_dict({"state": own, "param_groups": groups})
-
-
-@torch.no_grad()
-def _copy_into(net: nn.Module, old: nn.Module) -> None:
-    """Copy every tensor of `old` into the leading corner of its namesake in `net`."""
-    for name, value in net.state_dict().items():
-        before = old.state_dict()[name]
-        value[tuple(slice(size) for size in before.shape)].copy_(before)
-
-
-def _enlarge(value: Tensor, like: Tensor, fill: int) -> Tensor:
-    grown = torch.full_like(like, fill, dtype=value.dtype, requires_grad=False)
-    grown[tuple(slice(size) for size in value.shape)] = value
-    return grown

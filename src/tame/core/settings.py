@@ -4,7 +4,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tame.config import part
+from tame.config import late, part
 from tame.core.conduct import Careful
 from tame.core.detectors.quorum import Quorum
 from tame.core.inputs import Inputs
@@ -31,6 +31,8 @@ class Training:
     active, but for the last layer's: what worlds have in common need not be learned again. With
     "warm" it takes the last layer too, and may go on answering for the old world: a return to that
     can then stay unnoticed. Where the active expert is pruned, weights are fresh.
+    With `average` an expert answers with the mean of its weights over the last part of its way, as
+    if its rate had fallen towards the end, which nobody tells; it learns on with the last ones.
 
     >>> Training(rate=1.0, warmup=4, milestones=(10,), decay=0.1).rate_at(1)
     0.5
@@ -51,6 +53,7 @@ class Training:
     output: Output = "logits"
     patience: int = 100
     restarts: int = 3
+    average: bool = late(default=False)
 
     def __post_init__(self) -> None:
         if self.clip < 0:
