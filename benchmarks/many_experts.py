@@ -10,8 +10,6 @@ that a busy machine slows all of them; what counts is the ratio of each round. B
 those a fresh process gains by loading a file; what selector and samples weigh is taken off.
 """
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -22,11 +20,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from speed import BATCH, images, spread, timed
+from speed import BATCH, images, parser, spread, tell, timed
 from torch import Tensor
 
 from tame import TAME, Batch, Inputs, NetworkSelector, RoutedModel, Settings, load
-from tame.bench.machine import hardware, versions
 from tame.core.prune import magnitude_masks
 from tame.engine.fitting import apply_masks
 from tame.engine.lesson import Lesson
@@ -249,28 +246,20 @@ def measure(pools: list[int], device: torch.device, rounds: int) -> dict[str, An
 
 def main() -> None:
     """Measure and write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--pools", type=int, nargs="+", default=list(POOLS))
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--rounds", type=int, default=5)
+    asked.add_argument("--pools", type=int, nargs="+", default=list(POOLS))
+    options = asked.parse_args()
     torch.set_num_threads(options.threads)
-    device = torch.device(options.device)
+    device = options.device
     found = {
         "command": f"python benchmarks/many_experts.py --device {device} "
         f"--threads {options.threads} --rounds {options.rounds}",
         "shortlist": Settings().shortlist,
         "batch of the probe": BATCH,
         **measure(options.pools, device, options.rounds),
-        "versions": versions(),
-        "hardware": hardware(options.device),
     }
-    text = json.dumps(found, indent=1)
-    print(text)
-    if options.out:
-        options.out.write_text(text + "\n")
+    tell(found, options)
 
 
 if __name__ == "__main__":

@@ -9,19 +9,25 @@ and which calls to the driver, or which operations where there is no GPU, the ho
 in; it slows the host down, so its figures are to be compared with each other only.
 """
 
-import argparse
-import json
 import statistics
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
 from many_experts import Evenly, addressed, make
-from speed import BATCH, SHAPES, Floor, images, learner, observing, synchronise, timed
+from speed import (
+    BATCH,
+    SHAPES,
+    Floor,
+    images,
+    learner,
+    observing,
+    parser,
+    synchronise,
+    tell,
+    timed,
+)
 from torch.profiler import ProfilerActivity, profile
-
-from tame.bench.machine import hardware, versions
 
 STEPS = 400
 ROUNDS = 9
@@ -79,24 +85,15 @@ def prediction(device: torch.device) -> dict[str, Any]:
 
 def main() -> None:
     """Profile both and write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    options = parser(__doc__).parse_args()
     torch.set_num_threads(options.threads)
-    device = torch.device(options.device)
+    device = options.device
     found = {
         "command": f"python benchmarks/profile_paths.py --device {device}",
         "observe": step(device),
         "predict, 1000 experts": prediction(device),
-        "versions": versions(),
-        "hardware": hardware(options.device),
     }
-    text = json.dumps(found, indent=1)
-    print(text)
-    if options.out:
-        options.out.write_text(text + "\n")
+    tell(found, options)
 
 
 if __name__ == "__main__":

@@ -188,17 +188,32 @@ def _load(path: Path, device: torch.device) -> None:
     load(path, device=str(device))
 
 
+def parser(about: str | None) -> argparse.ArgumentParser:
+    """Return what every benchmark of speed can be asked for."""
+    made = argparse.ArgumentParser(description=about)
+    made.add_argument("--device", default="cpu", type=torch.device)
+    made.add_argument("--threads", type=int, default=1)
+    made.add_argument("--out", type=Path)
+    return made
+
+
+def tell(found: dict[str, Any], options: argparse.Namespace) -> None:
+    """Print what was found, and where, and write it if a file was named."""
+    found |= {"versions": versions(), "hardware": hardware(str(options.device))}
+    text = json.dumps(found, indent=1)
+    print(text)
+    if options.out:
+        options.out.write_text(text + "\n")
+
+
 def main() -> None:
     """Measure and write what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--net", default="lenet", choices=SHAPES)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--rounds", type=int, default=9)
+    asked.add_argument("--net", default="lenet", choices=SHAPES)
+    options = asked.parse_args()
     torch.set_num_threads(options.threads)
-    device = torch.device(options.device)
+    device = options.device
     found = {
         "command": (
             f"python benchmarks/speed.py --net {options.net} --device {device} "
@@ -206,13 +221,8 @@ def main() -> None:
         ),
         "steps": measure_steps(options.net, device, options.rounds),
         "checkpoint": measure_files(options.net, device),
-        "versions": versions(),
-        "hardware": hardware(options.device),
     }
-    text = json.dumps(found, indent=1)
-    print(text)
-    if options.out:
-        options.out.write_text(text + "\n")
+    tell(found, options)
 
 
 if __name__ == "__main__":

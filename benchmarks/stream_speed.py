@@ -11,7 +11,6 @@ changes were noticed at the same batches, and how far losses were apart.
 """
 
 import argparse
-import json
 import os
 import time
 from itertools import islice
@@ -20,9 +19,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from speed import parser, synchronise, tell
 
 from tame.bench.experiment import resolve
-from tame.bench.machine import hardware, versions
 from tame.streams.folder import VARIABLE
 from tame.types import Change
 
@@ -30,9 +29,9 @@ QUANTILES = (0.05, 0.5, 0.95, 0.99, 1.0)
 WARM_UP = 5  # batches
 
 
-def watch(preset: str, changes: list[dict[str, Any]], device: str) -> dict[str, Any]:
+def watch(preset: str, changes: list[dict[str, Any]], device: torch.device) -> dict[str, Any]:
     """Let a learner observe a stream, and return how long it took and what it noticed."""
-    experiment = resolve(preset, [*changes, {"device": device}])
+    experiment = resolve(preset, [*changes, {"device": str(device)}])
     stream, learner = experiment.open_stream(), experiment.learner()
     losses, shifts, each, samples = [], [], [], 0
     synchronise(device)
@@ -64,21 +63,15 @@ def watch(preset: str, changes: list[dict[str, Any]], device: str) -> dict[str, 
     }
 
 
-def warm_up(preset: str, device: str) -> float:
+def warm_up(preset: str, device: torch.device) -> float:
     """Let a learner observe a few batches, and return the seconds that took."""
-    experiment = resolve(preset, [{"device": device}])
+    experiment = resolve(preset, [{"device": str(device)}])
     stream, learner = experiment.open_stream(), experiment.learner()
     begun = time.perf_counter()
     for batch in islice(stream.batches(), WARM_UP):
         learner.observe(batch)
     synchronise(device)
     return time.perf_counter() - begun
-
-
-def synchronise(device: str) -> None:
-    """Wait until the device is done."""
-    if device.startswith("cuda"):
-        torch.cuda.synchronize()
 
 
 def compare(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -93,15 +86,12 @@ def compare(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 def arguments() -> argparse.Namespace:
     """Return what was asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("preset")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--passes", type=int, default=0, help="0: as the preset says")
-    parser.add_argument("--compare", action="store_true", help="run the eager engine too")
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--out", type=Path)
-    return parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("preset")
+    asked.add_argument("--passes", type=int, default=0, help="0: as the preset says")
+    asked.add_argument("--compare", action="store_true", help="run the eager engine too")
+    asked.add_argument("--data", type=Path)
+    return asked.parse_args()
 
 
 def main() -> None:
@@ -124,12 +114,7 @@ def main() -> None:
         found["compared"] = compare(*runs.values())
     for run in runs.values():
         run.pop("losses")
-    found |= {"engines": runs, "versions": versions(), "hardware": hardware(options.device)}
-    text = json.dumps(found, indent=1)
-    print(text)
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(text + "\n")
+    tell(found | {"engines": runs}, options)
 
 
 if __name__ == "__main__":

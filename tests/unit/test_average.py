@@ -47,6 +47,16 @@ def test_it_answers_with_the_mean_and_learns_on_with_the_last_weights():
     assert (made.predict(x) == y).float().mean() > 0.9
 
 
+def test_of_the_two_sets_of_weights_one_answers_and_one_is_kept_to_learn_on():
+    plain, made = small_tame(training=Training(start="fresh")), averaging()
+    for learner in (plain, made):
+        feed(learner, a(60))
+    one, other = plain.sizes(), made.sizes()
+    assert other.model_bytes == one.model_bytes
+    live = sum(p.nbytes for p in made._pool.active.network.net.state_dict().values())
+    assert other.training_bytes == one.training_bytes + live
+
+
 def test_before_the_first_look_the_last_weights_answer():
     made = averaging()
     feed(made, a(EVERY - 1))

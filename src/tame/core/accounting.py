@@ -89,7 +89,7 @@ def _share_kept(expert: Expert) -> float:
 
 
 def _training_bytes(expert: Expert) -> int:
-    kept = expert.network.state_dict()
-    dense = kept.pop("net")
-    spare = 0 if expert.answers is expert.network.net else tensor_bytes(dense)
-    return tensor_bytes(kept) + spare
+    network, kept = expert.network, expert.network.state_dict()
+    both = {"net": network.net, "average": network.mature}
+    answering = [name for name, net in both.items() if net is expert.answers][:1]
+    return tensor_bytes({name: part for name, part in kept.items() if name not in answering})

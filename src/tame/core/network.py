@@ -144,19 +144,19 @@ class Network:
         self.steps += 1
         if self._average is not None and self.steps % EVERY == 0:
             self._average.add(self.net)
+            apply_masks(self._average.net, self.masks)
 
     @property
     def mature(self) -> nn.Module:
-        """The network to answer with: the mean of its weights where that is kept, inside masks."""
-        if self._average is None or not self._average.looks:
-            return self.net
-        apply_masks(self._average.net, self.masks)
-        return self._average.net
+        """The network to answer with: the mean of its weights where that is kept."""
+        average = self._average
+        return self.net if average is None or not average.looks else average.net
 
     def tighten(self, masks: dict[str, Tensor]) -> None:
         """Go on inside these masks, with all else as it was."""
         self.masks = masks
-        apply_masks(self.net, masks)
+        for net in (self.net, self.mature):
+            apply_masks(net, masks)
         if self.plan.bench is not None:
             self.plan.bench.remask(self)
 

@@ -12,7 +12,6 @@ from tame.core.mark import Level, Mark
 from tame.types import State
 
 _PLAIN = {int, float, bool, str, type(None)}
-IMAGES = 4  # dimensions of a batch of them, or of a convolution's weight
 
 
 class Snapshot(NamedTuple):
@@ -141,7 +140,4 @@ def _copied(tensors: list[Tensor]) -> list[Tensor]:
 
 def _is_dense(tensor: Tensor) -> bool:
     """Say whether a tensor fills its memory without holes."""
-    last = torch.channels_last
-    return tensor.is_contiguous() or (
-        tensor.ndim == IMAGES and tensor.is_contiguous(memory_format=last)
-    )
+    return tensor.is_contiguous() or tensor.is_contiguous(memory_format=torch.channels_last)
