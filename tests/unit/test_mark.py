@@ -74,6 +74,14 @@ def test_a_loss_that_few_samples_make_is_neither_claimed_nor_refused():
     assert mark.fit(*[Reading(0.21, 0.03, 32)] * 3).refuses
 
 
+def test_losses_of_a_mixture_have_moved_though_no_batch_of_them_is_refused():
+    """Ten batches of blending permuted digits, as they were read."""
+    mark, mixed = Mark(0.3, 0.18, 2.3, 0.0), [Reading(1.13, 0.5, 32)] * 10
+    assert mark.fit(*mixed).has_moved
+    assert not mark.fit(*mixed).refuses
+    assert not mark.fit(*[Reading(0.5, 0.5, 32)] * 10).has_moved  # a sixth of the way at most
+
+
 def test_one_batch_is_enough_only_for_a_loss_close_to_the_level():
     mark = Mark(0.04, 0.06, 0.69, 0.0)
     near, so_so = mark.fit(Reading(0.08)), mark.fit(Reading(0.15))

@@ -10,7 +10,7 @@ from tame.core.assemble import assemble, assemble_alone
 from tame.core.intake import Intake
 from tame.core.pool import ExpertPool
 from tame.core.routed import RoutedModel
-from tame.core.scene import Practice
+from tame.core.scene import Practice, Scene
 from tame.core.selector import Selector
 from tame.core.settings import Settings
 from tame.engine.lesson import Lesson
@@ -30,6 +30,7 @@ class Answering:
     _selector: Selector
     _practice: Practice
     _model: RoutedModel | None
+    _step: int
 
     def _begin(self, settings: Settings, seed: int, device: torch.device) -> None:
         self._intake = Intake(settings.inputs, device)
@@ -59,6 +60,7 @@ class Answering:
     def model(self) -> RoutedModel:
         """The input step, router and experts of this moment as one module (shared, not a copy)."""
         if self._model is None:
+            self._catch_up()
             selector = self._practice.preview(self._selector)
             self._model = assemble(self._intake, self._pool, selector, self.settings.decision)
         return self._model
@@ -86,13 +88,28 @@ class Answering:
         """Return the raw samples in an expert's reservoir, and the label each was learned by."""
         if self._pool is None or expert not in self._pool.ids:
             raise InputError(f"there is no expert {expert}, but {list(self.expert_ids)}")
+        self._catch_up()
         columns = self._pool.open(expert).memory.columns()
         raw, slots = columns or (torch.empty(0), torch.empty(0, dtype=torch.int64))
         return raw, self._intake.labels.labels()[slots.long().cpu()]
 
     def sizes(self) -> Sizes:
         """Return what the learner weighs now."""
+        self._catch_up()
         return weigh(self._pool, self._selector, self._practice.weigh(), self._intake.step)
+
+    def _catch_up(self) -> None:
+        if self._pool is not None:
+            self._practice.catch_up(self._scene(self._pool))
+
+    def _scene(self, pool: ExpertPool) -> Scene:
+        intake, world = self._intake, pool.plan.world
+
+        def rank(asked: Lesson) -> Tensor:
+            return world.as_first(self._rank(asked).cpu())
+
+        live = len(intake.labels)
+        return Scene(self._step, pool, self._selector, intake.ready, live, rank)
 
     @torch.no_grad()
     def _rank(self, lesson: Lesson) -> Tensor:

@@ -48,6 +48,9 @@ class Caution:
         told = (scene.step, reading.loss, verdict.statistic, verdict.threshold)
         return Observation(*told, turn.expert, turn.change, turn.since, turn.restarted)
 
+    def catch_up(self, scene: Scene) -> None:
+        """Nothing is put off: batches that wait are told of as they are."""
+
     def close(self, scene: Scene) -> Closing:
         """End doubt and probation, and merge experts that turn out to be the same.
 

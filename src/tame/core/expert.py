@@ -82,17 +82,11 @@ class Expert:
         self._reading = Reading(reading.loss, reading.error, reading.samples, new)
         return self._reading
 
-    def learn(self, lesson: Lesson) -> bool:
-        """Train on the batch just measured and remember a share of it.
+    def train(self, lesson: Lesson) -> bool:
+        """Train on the batch just measured, and remember nothing of it but its labels.
 
         Returns True if the expert was given fresh weights: it never learned, or was broken.
         """
-        restarted = self.train(lesson)
-        self.memory.add(lesson.raw, lesson.slots)
-        return restarted
-
-    def train(self, lesson: Lesson) -> bool:
-        """Train on the batch just measured, and remember nothing of it but its labels."""
         self.network.learn(lesson, self._odds(lesson))
         self._ahead = None
         self._thin()

@@ -76,15 +76,6 @@ class TAME(Answering):
     def _meet(self, scene: Scene, lesson: Lesson) -> Observation:
         return self._practice.meet(scene, lesson)
 
-    def _scene(self, pool: ExpertPool) -> Scene:
-        intake, world = self._intake, pool.plan.world
-
-        def rank(asked: Lesson) -> Tensor:
-            return world.as_first(self._rank(asked).cpu())
-
-        live = len(intake.labels)
-        return Scene(self._step, pool, self._selector, intake.ready, live, rank)
-
     def _admit(self, batch: Batch) -> tuple[ExpertPool, Lesson]:
         """Check the batch and make room for its labels; what can fail comes before any change."""
         x, y = self._intake.check(batch)
@@ -116,6 +107,7 @@ class TAME(Answering):
     def _keep_within(self, pool: ExpertPool, most: int) -> None:
         """Thin the experts' reservoirs when all reservoirs together reach the cap."""
         if most:
+            self._catch_up()
             pool.thin(most - self._selector.nbytes()[1] - self._practice.weigh()[0])
 
     def consolidate(self, progress: Progress = silent) -> Consolidation:
@@ -141,6 +133,7 @@ class TAME(Answering):
         save_learner(self, path)
 
     def state_dict(self) -> State:
+        self._catch_up()
         return {
             "step": self._step,
             "intake": self._intake.state_dict(),

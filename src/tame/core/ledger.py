@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor
-
 from tame.core.accounting import tensor_bytes
 from tame.core.conduct import Careful
 from tame.core.dating import date
@@ -94,7 +92,7 @@ class Ledger:
             return []
         recent = self._level.readings()[-RECENT:]
         fit = oldest.mark.fit(*recent)
-        return recent if fit.learned and fit.refuses else []
+        return recent if fit.learned and fit.has_moved else []
 
     def recover(self, scene: Scene, held: Sequence[Waiting]) -> bool:
         """Put the active expert back to a snapshot that knows what is held, if there is one.
@@ -168,7 +166,7 @@ class Ledger:
         """Let batches that have waited long enough into the reservoirs."""
         for batch in self.queue.release(self._horizon if most is None else most):
             if batch.rival == NOBODY or batch.rival not in scene.pool.ids:
-                _store(scene, batch.owner, batch.raw, batch.slots)
+                scene.store(scene.lesson(batch.raw, batch.slots), batch.owner)
             else:
                 _share(scene, batch)
 
@@ -246,9 +244,5 @@ def _share(scene: Scene, batch: Waiting) -> None:
     owns = share_out(own, rival)
     for number, rows in ((batch.owner, owns), (batch.rival, ~owns)):
         if rows.any():
-            _store(scene, number, batch.raw[rows.to(batch.raw.device)], batch.slots[rows])
-
-
-def _store(scene: Scene, number: int, raw: Tensor, slots: Tensor) -> None:
-    scene.pool.open(number).memory.add(raw, slots)
-    scene.remember(scene.lesson(raw, slots), number)
+            part = scene.lesson(batch.raw[rows.to(batch.raw.device)], batch.slots[rows])
+            scene.store(part, number)

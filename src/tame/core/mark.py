@@ -48,6 +48,11 @@ class Fit(NamedTuple):
         """Whether the expert clearly does not know the data; one that knows nothing refuses all."""
         return not self.learned or not (self.share <= OFF or self.allowed <= FAR)
 
+    @property
+    def has_moved(self) -> bool:
+        """Whether losses lie away from the expert's own, of however few samples they are made."""
+        return self.share > OFF and self.deviations > FAR
+
 
 class Mark(NamedTuple):
     """An expert's level, the spread around it, what guessing costs it and the least possible loss.

@@ -10,7 +10,7 @@ from tame.engine.lesson import Lesson
 from tame.types import Reading, State
 
 SMOOTHING = 0.3
-NEARER = 0.6
+NEARER = 0.75
 
 
 class Probation:

@@ -31,10 +31,20 @@ class Scene:
         """Return samples that were put aside as a lesson again."""
         return Lesson(raw, slots, self.live, self.inputs, self.pool.plan.device)
 
+    @property
+    def gathers(self) -> bool:
+        """Whether the selector takes statistics of what networks are given."""
+        return hasattr(self.selector, "gather")  # a protocol's instance check costs more than this
+
+    def store(self, lesson: Lesson, expert: int) -> None:
+        """Let an expert and the selector remember some of what the expert learned from."""
+        self.pool.open(expert).memory.add(lesson.raw, lesson.slots)
+        self.remember(lesson, expert)
+
     def remember(self, lesson: Lesson, expert: int) -> None:
         """Let the selector take what an expert learned from."""
         self.selector.observe(lesson.raw, lesson.slots, expert)
-        if hasattr(self.selector, "gather"):  # a protocol's instance check costs more than this
+        if self.gathers:
             cast(Gatherer, self.selector).gather(lesson.ready, lesson.slots, expert)
 
 
@@ -54,6 +64,10 @@ class Practice(Protocol):
 
     def meet(self, scene: Scene, lesson: Lesson) -> Observation:
         """Decide about a batch, and let the right expert learn from it."""
+        ...
+
+    def catch_up(self, scene: Scene) -> None:
+        """Do what was put off to the next batch, before anyone looks or anything is saved."""
         ...
 
     def close(self, scene: Scene) -> Closing:

@@ -76,8 +76,8 @@ class Oracle(TAME):
         expert = scene.pool.active
         reading = expert.measure(lesson)
         verdict = expert.detector.update(reading)
-        restarted = expert.learn(lesson)
-        scene.selector.observe(lesson.raw, lesson.slots, expert.id)
+        restarted = expert.train(lesson)
+        scene.store(lesson, expert.id)
         seen = Observation(scene.step, reading.loss, *verdict[1:], expert.id)
         return seen._replace(restarted=restarted)
 
