@@ -1,15 +1,22 @@
 """What each part of a preset is worth, judged on training data held back in each segment.
 
-    python benchmarks/ablation.py PRESET --data DIR [--seeds 3] [--device cpu] [--out FILE]
-        [--set KEY=VALUE ...] --try "NAME:KEY=VALUE[;KEY=VALUE]" [--try ...]
+    python benchmarks/ablation.py PRESET --data DIR [--seeds 3] [--device cpu] [--jobs 1]
+        [--out FILE] [--set KEY=VALUE ...] [--try "NAME:KEY=VALUE[;KEY=VALUE]" ...]
 
-Runs the preset as it is and with each set of changes, on the stream of a tenth less training data;
-that tenth, not the test set, is what it is judged on. So anything may be chosen by these figures.
+Runs the preset as it is and with each change of `ablation.toml` (or with those to `--try`), on the
+stream of a tenth less training data; that tenth, not the test set, is what it is judged on. So
+anything may be chosen by these figures. A file that has some of the runs already is gone on with.
 """
 
 import argparse
+import json
+import multiprocessing
 import statistics
 import tempfile
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
 from typing import Any
 
 import variants
@@ -17,23 +24,32 @@ import variants
 from tame.bench.experiment import Experiment, resolve
 from tame.bench.run import Unwatched, start
 from tame.config import assignment
+from tame.registry import DETECTORS, Entry
 
+STUDIES = Path(__file__).with_suffix(".toml")
+BASE = "as it is"
 FIGURES = ("strict", "oracle", "selector", "nonzero", "bytes", "experts", "false_alarms")
+Row = dict[str, Any]
+
+DETECTORS.entries()["blind"] = Entry("blind:Blind", "looks at nothing")
 
 
-def held_back(preset: str, changes: list[dict[str, Any]]) -> Experiment:
+def held_back(preset: str, changes: list[Row]) -> Experiment:
     """Return an experiment on the same stream less a tenth of its training data."""
     data = resolve(preset, changes).stream.data
-    return resolve(preset, [*changes, {"stream": {"data": f"held-back:{data}"}}])
+    less = f"held-back:{data}" if isinstance(data, str) else [f"held-back:{one}" for one in data]
+    return resolve(preset, [*changes, {"stream": {"data": less}}])
 
 
-def measured(experiment: Experiment) -> dict[str, Any]:
+def measured(preset: str, changes: list[Row]) -> Row:
     """Run an experiment and return its figures."""
+    experiment = held_back(preset, changes)
     with tempfile.TemporaryDirectory() as folder:
         result = start(experiment, folder, Unwatched(), overwrite=True)
     return {
         "seed": experiment.seed,
         "strict": result["accuracy"]["strict"],
+        "within_segment": result["accuracy"]["within_segment"],
         "oracle": result["accuracy"]["oracle"],
         "selector": result["selector_accuracy"],
         "nonzero": result["parameters"]["nonzero"],
@@ -45,26 +61,62 @@ def measured(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def compare(asked: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    """Return the figures of each variant, a row a seed."""
+def tries(asked: argparse.Namespace) -> dict[str, list[Row]]:
+    """Return every variant by name: the changes it makes."""
+    if asked.tries:
+        pairs = (text.split(":", 1) for text in asked.tries)
+        return {BASE: []} | {name: variants.changes(change) for name, change in pairs}
+    study = tomllib.loads(STUDIES.read_text()).get(asked.preset, {})
+    return {BASE: []} | {name: [change] for name, change in study.items()}
+
+
+def missing(asked: argparse.Namespace, rows: dict[str, list[Row]]) -> Iterator[tuple[str, Row]]:
+    """Go through the runs that are not there yet, seed by seed, all variants of one first."""
     fixed = [{"device": asked.device}, *map(assignment, asked.set)]
-    tries = {"as it is": ""} | dict(text.split(":", 1) for text in asked.tries)
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for name, change in tries.items():
-        made = [*fixed, *variants.changes(change)]
-        seeds = range(asked.seeds)
-        rows[name] = [measured(held_back(asked.preset, [*made, {"seed": s}])) for s in seeds]
-        means = {key: statistics.fmean(row[key] for row in rows[name]) for key in FIGURES}
-        print(name, {key: round(value, 5) for key, value in means.items()}, flush=True)
-    return rows
+    for seed in range(asked.seeds):
+        for name, changes in tries(asked).items():
+            if all(row["seed"] != seed for row in rows.get(name, [])):
+                made = [*fixed, *changes, {"seed": seed}]
+                yield name, {"preset": asked.preset, "changes": made}
+
+
+def known(asked: argparse.Namespace) -> dict[str, list[Row]]:
+    """Return the runs a file has already."""
+    if not asked.out or not asked.out.exists():
+        return {}
+    found: dict[str, list[Row]] = json.loads(asked.out.read_text())["rows"]
+    return found
+
+
+def compare(asked: argparse.Namespace) -> None:
+    """Run what is missing, so many at a time, and write the file anew after each."""
+    rows = known(asked)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(asked.jobs, context) as pool:
+        runs = {pool.submit(measured, **run): name for name, run in missing(asked, rows)}
+        for run in as_completed(runs):
+            name = runs[run]
+            rows[name] = sorted([*rows.get(name, []), run.result()], key=lambda row: row["seed"])
+            print(name, {key: run.result()[key] for key in ("seed", *FIGURES)}, flush=True)
+            ordered = {one: rows[one] for one in tries(asked) if one in rows}
+            variants.write(asked, {"seeds": asked.seeds}, ordered)
+    for name, found in rows.items():
+        told = {key: mean([row[key] for row in found]) for key in FIGURES}
+        print(f"{name}, n = {len(found)}:", told)
+
+
+def mean(values: list[float | None]) -> float | None:
+    """Return the mean of what there is, rounded for a line of text."""
+    there = [value for value in values if value is not None]
+    return round(statistics.fmean(there), 5) if there else None
 
 
 def main() -> None:
     """Run one study."""
     options = variants.parser(__doc__)
     options.add_argument("--seeds", type=int, default=3)
-    asked = variants.asked(options)
-    variants.write(asked, {"try": asked.tries}, compare(asked))
+    options.add_argument("--jobs", type=int, default=1)
+    compare(variants.asked(options))
 
 
 if __name__ == "__main__":

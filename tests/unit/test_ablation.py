@@ -1,0 +1,59 @@
+"""The studies that turn parts of a preset off can all be run, and their blind detector is blind."""
+
+import tomllib
+from pathlib import Path
+
+import ablation
+import pytest
+from blind import Blind
+
+from tame.bench.experiment import resolve
+from tame.types import Reading
+
+STUDIES = tomllib.loads(ablation.STUDIES.read_text())
+
+
+@pytest.mark.parametrize("preset", STUDIES)
+def test_every_variant_makes_a_learner_and_differs_from_the_preset(preset: str):
+    plain = ablation.held_back(preset, [])
+    assert "held-back:" in str(plain.stream.data)
+    for name, change in STUDIES[preset].items():
+        made = ablation.held_back(preset, [change])
+        made.learner()
+        assert made != plain, name
+        assert made.stream == plain.stream, name
+
+
+def test_a_study_goes_on_where_its_file_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    options = ablation.variants.parser(None)
+    options.add_argument("--seeds", type=int, default=1)
+    options.add_argument("--jobs", type=int, default=1)
+    quick = ["--set", "stream.lengths=[3]", "--set", "selector.training.epochs=1"]
+    told = ["embedded-split", "--out", str(tmp_path / "found.json"), *quick]
+    asked = options.parse_args([*told, "--try", "blind:detector.name=blind;conduct=immediate"])
+    rows = {"as it is": [{"seed": 0}]}
+    assert [name for name, _ in ablation.missing(asked, rows)] == ["blind"]
+    ablation.compare(asked)
+    assert set(ablation.known(asked)) == {"as it is", "blind"}
+    assert list(ablation.missing(asked, ablation.known(asked))) == []
+    assert "blind, n = 1" in capsys.readouterr().out
+
+
+def test_a_blind_detector_alarms_by_chance_and_goes_on_from_its_state():
+    one = Blind(every=10, seed=1)
+    alarms = sum(one.update(Reading(0.0)).shift for _ in range(2000))
+    assert 150 < alarms < 250
+    other = one.fresh()
+    other.load_state_dict(one.state_dict())
+    said = [[each.update(Reading(9.9)).shift for _ in range(50)] for each in (one, other)]
+    assert said[0] == said[1]
+    assert not any(Blind().update(Reading(9.9)).shift for _ in range(100))
+
+
+def test_the_blind_detector_leaves_one_expert():
+    changes = [{"detector": {"name": "blind"}, "conduct": "immediate", "stream": {"lengths": [5]}}]
+    experiment = resolve("embedded-split", changes)
+    learner = experiment.learner()
+    for batch in experiment.open_stream():
+        learner.observe(batch)
+    assert len(learner.expert_ids) == 1
