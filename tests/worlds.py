@@ -98,8 +98,10 @@ def c(batches: int = STEADY, seed: int = 2) -> list[Batch]:
 
 
 def feed(learner: Any, batches: Iterable[Batch]) -> list[Observation]:
-    """Observe every batch and return the records."""
-    return [learner.observe(batch) for batch in batches]
+    """Observe every batch and return the records; nothing is left for later."""
+    seen = [learner.observe(batch) for batch in batches]
+    learner.sizes()
+    return seen
 
 
 def survives_saving(learner: TAME, path: Path) -> bool:

@@ -8,9 +8,18 @@ import pytest
 from blind import Blind
 
 from tame.bench.experiment import resolve
+from tame.registry import DETECTORS
 from tame.types import Reading
 
+pytestmark = pytest.mark.usefixtures("registered")
 STUDIES = tomllib.loads(ablation.STUDIES.read_text())
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the blind detector be known during a test."""
+    monkeypatch.setattr(DETECTORS, "_table", dict(DETECTORS.entries()))
+    ablation.register()
 
 
 @pytest.mark.parametrize("preset", STUDIES)

@@ -309,3 +309,16 @@ def test_the_answer_for_now_is_the_active_experts_whether_or_not_a_model_was_mad
     assert learner.predict_by(x, 1).equal(before)  # makes the model
     assert learner.predict(x, when="now").equal(before)
     assert not learner.predict_by(x, 0).equal(before)
+
+
+def test_a_newcomer_that_rehearses_is_sure_sooner_and_learns_no_sample_twice_for_its_reservoir():
+    stream = part(0, 80, 0) + part(1, 60, 50)
+    sure, kept = [], []
+    for rehearsals in (0, 8):
+        learner = careful(conduct=replace(QUICK, rehearsals=rehearsals))
+        seen = feed(learner, stream)
+        sure.append(next(one.step for one in seen if one.change == "recruited"))
+        learner.consolidate()
+        kept.append(learner._pool.open(1).memory.seen)
+    assert sure[1] < sure[0]
+    assert kept[1] == kept[0] == 60 * len(stream[0].y)

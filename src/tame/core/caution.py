@@ -154,7 +154,9 @@ class Caution:
         newcomer = scene.pool.recruit()
         self._ledger.begin(newcomer, old.id, since)
         self._probation = Probation([old.id, *doubt.likeliest(2)], since, doubt.noticed)
-        return self._hand_over(scene, doubt)._replace(change=Change.SUSPECTED, since=since)
+        turn = self._hand_over(scene, doubt)
+        self._rehearse(scene)
+        return turn._replace(change=Change.SUSPECTED, since=since)
 
     def _hand_over(self, scene: Scene, doubt: Doubt) -> Turn:
         self._doubt, restarted = None, False
@@ -176,6 +178,7 @@ class Caution:
         if verdict.shift and back is None and self._has_learned(newcomer):
             return self._confirm_in_doubt(scene, probation, batch, lesson, verdict)
         turn = Turn(newcomer.id, self._ledger.learn(newcomer, batch, lesson, reading))
+        self._rehearse(scene)
         if back is not None:
             self._probation = None
             return self._withdraw(scene, probation, back, self.settings.returns)
@@ -183,6 +186,9 @@ class Caution:
             self._probation = None
             return turn._replace(change=Change.RECRUITED, since=probation.since)
         return turn
+
+    def _rehearse(self, scene: Scene) -> None:
+        self._ledger.rehearse(scene, self.settings.rehearsals)
 
     def _is_sure(self, probation: Probation, newcomer: Expert) -> bool:
         horizon, age = self.settings.horizon, probation.batches

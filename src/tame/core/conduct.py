@@ -39,8 +39,10 @@ class Careful:
     confirmed, after `probation` batches or more, once it is well under guessing while the experts
     that might know the data refuse it, or after `horizon` batches at the latest. If one of them
     knows `returns` batches in a row (a third of all at least) better than the newcomer, it is
-    withdrawn. Batches wait for `horizon` batches before a sample of them may enter a reservoir, so
-    that a change can be dated back so far, and the active expert's weights are kept every `spacing`
+    withdrawn. With every batch of its probation a newcomer takes `rehearsals` more steps, on the
+    four newest.
+    Batches wait for `horizon` batches before a sample of them may enter a reservoir, so that a
+    change can be dated back so far, and the active expert's weights are kept every `spacing`
     batches, to undo what it learned since; what it learned between these and the change is learned
     again.
     With `most_experts` there (0: no limit) nobody is recruited any more: the expert that fits
@@ -59,6 +61,7 @@ class Careful:
     returns: int = 3
     horizon: int = 32
     spacing: int = 16
+    rehearsals: int = 8
     most_experts: int = 0
     rollback: bool = True
 
@@ -66,8 +69,11 @@ class Careful:
         least = (self.patience, self.probation, self.returns, self.horizon, self.spacing)
         if min(least) < 1:
             raise ValueError("patience, probation, returns, horizon and spacing are 1 or more")
-        if self.most_experts < 0:
-            raise ValueError(f"most_experts is 0 (no limit) or more, not {self.most_experts}")
+        if min(self.most_experts, self.rehearsals) < 0:
+            raise ValueError(
+                "most_experts (0: no limit) and rehearsals are 0 or more, not "
+                f"{self.most_experts} and {self.rehearsals}"
+            )
         if self.horizon < self.probation + self.patience:
             raise ValueError(
                 f"horizon is at least probation + patience, {self.probation + self.patience}, "

@@ -87,9 +87,7 @@ class Expert:
 
         Returns True if the expert was given fresh weights: it never learned, or was broken.
         """
-        self.network.learn(lesson, self._odds(lesson))
-        self._ahead = None
-        self._thin()
+        self._step(lesson)
         seen = lesson.counts.copy()
         seen[: len(self.counts)] += self.counts
         self.counts = seen
@@ -99,6 +97,16 @@ class Expert:
             self._restart()
         restarted, self._restarted = self._restarted, False
         return restarted
+
+    def repeat(self, lesson: Lesson) -> None:
+        """Train once more on a batch that has been counted, and judged by."""
+        self.network.measure(lesson, odds=self._odds(lesson))
+        self._step(lesson)
+
+    def _step(self, lesson: Lesson) -> None:
+        self.network.learn(lesson, self._odds(lesson))
+        self._ahead = None
+        self._thin()
 
     def forget(self) -> None:
         """Drop what measuring kept and drew for a step that will not be taken."""

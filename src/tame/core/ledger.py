@@ -17,6 +17,7 @@ from tame.engine.lesson import Lesson
 from tame.engine.losses import read
 from tame.types import Reading, State
 
+NEWEST = 4  # batches that are rehearsed
 LOOKS = 8  # batches from one look at whether losses have crept up to the next
 
 
@@ -71,6 +72,17 @@ class Ledger:
         if expert.detector.update(reading).shift and len(self._level) >= RECENT:
             expert.detector.rebase([*self._level.readings(), reading])
         return self.learn(expert, batch.read_as(reading), lesson, reading)
+
+    def rehearse(self, scene: Scene, times: int) -> None:
+        """Let the active expert learn its newest batches once more, so many, in turn.
+
+        Older ones are left: while one world gives way to another, they hold more of the old one.
+        """
+        expert = scene.pool.active
+        own = self.queue.owned(expert.id)[-NEWEST:]
+        for turn in range(times if own else 0):
+            batch = own[(scene.step * times + turn) % len(own)]
+            expert.repeat(scene.lesson(batch.raw, batch.slots))
 
     def mark(self, expert: Expert) -> Mark | None:
         """Return where the active expert stands."""
