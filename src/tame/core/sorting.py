@@ -10,14 +10,16 @@ from tame.engine.losses import sample_losses
 
 ROUNDS = 20
 FAITH = 2.0  # samples that are counted for the owner before any is looked at
+MIXED = 2.0  # by how much more likely, as a logarithm, a mixture must be than the owner alone
 
 
 def share_out(own: Tensor, rival: Tensor) -> Tensor:
     """Say which samples are the owner's, given each one's loss under owner and rival.
 
     A loss is a negative log-likelihood, so a batch is a mixture of two. Its weights are found by
-    expectation-maximisation, and each sample goes where it more likely came from: in a batch that
-    is all the owner's, the rival gets nothing for a label it guessed right by chance.
+    expectation-maximisation, and each sample goes where it more likely came from. In a batch that
+    is all the owner's, the rival gets nothing for a label it guessed right by chance: if a mixture
+    explains the batch hardly better, all of it is the owner's.
 
     >>> share_out(torch.tensor([0.1, 4.0, 3.0, 5.0]), torch.tensor([5.0, 0.1, 0.1, 0.1])).tolist()
     [True, False, False, False]
@@ -31,7 +33,8 @@ def share_out(own: Tensor, rival: Tensor) -> Tensor:
         chance = torch.sigmoid(odds + weight.logit())
         weight = (chance.sum() + FAITH) / (len(odds) + FAITH)
         weight = weight.clamp(max=1 - 1e-6)
-    return chance >= 0.5  # noqa: PLR2004 (the likelier of two)
+    gain = torch.logaddexp(weight.log(), (1 - weight).log() - odds).sum()
+    return (chance >= 0.5) | (gain < MIXED)  # noqa: PLR2004 (the likelier of two)
 
 
 def losses_of(expert: Expert, lesson: Lesson) -> Tensor:
