@@ -79,16 +79,26 @@ def missing(asked: argparse.Namespace, rows: dict[str, list[Row]]) -> Iterator[t
     for seed in range(asked.seeds):
         for name, changes in tries(asked).items():
             if all(row["seed"] != seed for row in rows.get(name, [])):
-                made = [*fixed, *changes, {"seed": seed}]
+                made = [*fixed, *changes, *drawn(changes, seed), {"seed": seed}]
                 yield name, {"preset": asked.preset, "changes": made}
 
 
+def drawn(changes: list[Row], seed: int) -> list[Row]:
+    """Let boundaries at random be others for every seed."""
+    blind = any("blind" in str(change.get("detector")) for change in changes)
+    return [{"detector": {"seed": seed}}] if blind else []
+
+
 def known(asked: argparse.Namespace) -> dict[str, list[Row]]:
-    """Return the runs a file has already."""
+    """Return the runs a file has already, if it is of the same study."""
     if not asked.out or not asked.out.exists():
         return {}
-    found: dict[str, list[Row]] = json.loads(asked.out.read_text())["rows"]
-    return found
+    found = json.loads(asked.out.read_text())
+    same = {"preset": asked.preset, "set": variants.told(asked.set)}
+    if any(found[key] != value for key, value in same.items()):
+        raise SystemExit(f"{asked.out} holds another study: {found['preset']} {found['set']}")
+    rows: dict[str, list[Row]] = found["rows"]
+    return rows
 
 
 def compare(asked: argparse.Namespace) -> None:
@@ -114,13 +124,18 @@ def mean(values: list[float | None]) -> float | None:
     return round(statistics.fmean(there), 5) if there else None
 
 
+def parser() -> argparse.ArgumentParser:
+    """Return the options of a study."""
+    made = variants.parser(__doc__)
+    made.add_argument("--seeds", type=int, default=3)
+    made.add_argument("--jobs", type=int, default=1)
+    return made
+
+
 def main() -> None:
     """Run one study."""
-    options = variants.parser(__doc__)
-    options.add_argument("--seeds", type=int, default=3)
-    options.add_argument("--jobs", type=int, default=1)
     register()
-    compare(variants.asked(options))
+    compare(variants.asked(parser()))
 
 
 if __name__ == "__main__":

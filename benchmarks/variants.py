@@ -44,7 +44,7 @@ def write(found: argparse.Namespace, heading: dict[str, Any], rows: Any) -> None
     """Write a study's rows to its file, if it was given one."""
     if not found.out:
         return
-    about = {"preset": found.preset, **heading, "set": found.set}
+    about = {"preset": found.preset, **heading, "set": told(found.set)}
     about |= {"hardware": hardware(found.device), "versions": versions()}
     found.out.parent.mkdir(parents=True, exist_ok=True)
     found.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n")

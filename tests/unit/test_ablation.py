@@ -34,18 +34,25 @@ def test_every_variant_makes_a_learner_and_differs_from_the_preset(preset: str):
 
 
 def test_a_study_goes_on_where_its_file_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    options = ablation.variants.parser(None)
-    options.add_argument("--seeds", type=int, default=1)
-    options.add_argument("--jobs", type=int, default=1)
     quick = ["--set", "stream.lengths=[3]", "--set", "selector.training.epochs=1"]
-    told = ["embedded-split", "--out", str(tmp_path / "found.json"), *quick]
-    asked = options.parse_args([*told, "--try", "blind:detector.name=blind;conduct=immediate"])
+    told = ["embedded-split", "--seeds", "1", "--out", str(tmp_path / "found.json")]
+    tried = ["--try", "blind:detector.name=blind;conduct=immediate"]
+    asked = ablation.parser().parse_args([*told, *quick, *tried])
     rows = {"as it is": [{"seed": 0}]}
     assert [name for name, _ in ablation.missing(asked, rows)] == ["blind"]
     ablation.compare(asked)
     assert set(ablation.known(asked)) == {"as it is", "blind"}
     assert list(ablation.missing(asked, ablation.known(asked))) == []
     assert "blind, n = 1" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="holds another study: embedded-split"):
+        ablation.known(ablation.parser().parse_args(told))
+
+
+def test_boundaries_at_random_are_others_for_every_seed():
+    asked = ablation.parser().parse_args(["split-mnist"])
+    found = [run["changes"] for name, run in ablation.missing(asked, {}) if "random" in name]
+    detectors = [ablation.held_back("split-mnist", changes).settings.detector for changes in found]
+    assert detectors == [Blind(850, seed) for seed in range(3)]
 
 
 def test_a_blind_detector_alarms_by_chance_and_goes_on_from_its_state():

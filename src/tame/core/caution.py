@@ -178,10 +178,10 @@ class Caution:
         if verdict.shift and back is None and self._has_learned(newcomer):
             return self._confirm_in_doubt(scene, probation, batch, lesson, verdict)
         turn = Turn(newcomer.id, self._ledger.learn(newcomer, batch, lesson, reading))
-        self._rehearse(scene)
         if back is not None:
             self._probation = None
             return self._withdraw(scene, probation, back, self.settings.returns)
+        self._rehearse(scene)
         if self._is_sure(probation, newcomer):
             self._probation = None
             return turn._replace(change=Change.RECRUITED, since=probation.since)
