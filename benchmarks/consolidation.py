@@ -26,7 +26,7 @@ from tame.methods.oracle import Oracle
 from tame.streams.dataset import read
 from tame.types import Hint
 
-POOLS = {"cpu": (5,), "cuda": (5, 20, 100)}
+POOLS = {"cpu": (5,), "cuda": (5, 20)}
 PASSES = 10
 
 
