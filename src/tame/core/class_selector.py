@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tame.config import late
 from tame.core.augment import Affine
 from tame.core.class_router import ClassRouter, OnReady, linear_rule, open_linear
+from tame.core.codec import Codec
 from tame.core.distinct import Distinct
 from tame.core.inputs import InputStep
 from tame.core.moment_router import Views
@@ -24,6 +25,7 @@ from tame.engine.recipe import Recipe
 from tame.types import Progress, State, silent
 
 HELD_BACK = 10
+RULED = 20_000  # samples are enough for means and for a linear rule
 BEGIN, END = 0.1, 0.6  # the part of its training in which the network is pruned
 
 
@@ -37,6 +39,7 @@ class ClassSelector(Remembering):
     made again from all of them, `sparsity` of its weights zeroed, and used. Otherwise `net` learns
     every pair of expert and label, pruned to `nonzero` parameters (0: not) while it is trained.
     Where `mirrored` says that an image and its mirror image are of one class, it is asked for both.
+    With a `codec` images are kept, and learned from, as it writes them: more of them in the bytes.
     """
 
     net: Any = "convnet"
@@ -45,6 +48,7 @@ class ClassSelector(Remembering):
     sparsity: float = 0.5
     nonzero: int = 27_000
     mirrored: bool = late(default=False)
+    codec: Codec | None = None
     training: Recipe = field(
         default_factory=lambda: Recipe(
             epochs=60, rate=0.1, nesterov=True, weight_decay=5e-4, augment=Affine()
@@ -70,10 +74,10 @@ class ClassSelector(Remembering):
         known, owner = expert.unique(return_inverse=True)
         if len(known) == 1:
             return True
-        flat = step(raw).flatten(1)
-        self._linear = self._is_enough(flat, owner, len(known))
+        flat = step(raw[:RULED]).flatten(1)
+        self._linear = self._is_enough(flat, owner[:RULED], len(known))
         if self._linear:
-            self._net = linear_rule(flat, owner, len(known), self.sparsity)
+            self._net = linear_rule(flat, owner[:RULED], len(known), self.sparsity)
         else:
             samples = Samples(raw, target, step.prepare, len(pairs))
             self._net = self._train(plan, samples, progress)
@@ -94,7 +98,11 @@ class ClassSelector(Remembering):
         super().load_state_dict(state, plan)
 
     def _empty(self, seed: int) -> Distinct:
-        return Distinct(self.memory, seed)
+        return Distinct(self.memory, seed, self.codec)
+
+    def _glance(self) -> list[Tensor]:
+        columns: list[Tensor] = self._reservoir.columns(RULED)
+        return columns
 
     def _taught(self) -> list[int]:
         return sorted({owner for owner, _ in self._pairs})

@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tame.core.codec import Codec
 from tame.core.reservoir import KEY_RANGE, Reservoir
 from tame.engine.randomness import numpy_generator
 from tame.types import State
@@ -11,6 +12,7 @@ from tame.types import State
 WORD = 8
 MIX = np.uint64(0x9E3779B97F4A7C15)
 HALF = np.uint64(32)
+CHUNK = 4096
 
 
 class Distinct:
@@ -18,7 +20,8 @@ class Distinct:
 
     The same entry always draws the same key, so it is kept or refused as if seen once; which of
     the different ones are kept is still chance, by the seed. A stream that shows its samples in ten
-    passes fills an ordinary reservoir with repetitions; it cannot fill this one.
+    passes fills an ordinary reservoir with repetitions; it cannot fill this one. With a `codec` the
+    first column holds images, and is kept as the codec writes them.
 
     >>> kept = Distinct(capacity=8, seed=0)
     >>> for _ in range(3):
@@ -27,25 +30,35 @@ class Distinct:
     (5, 15)
     """
 
-    def __init__(self, capacity: int, seed: int) -> None:
+    def __init__(self, capacity: int, seed: int, codec: Codec | None = None) -> None:
         self.seen = 0
         self._seed = seed
+        self._codec = codec
+        self._shape: tuple[int, ...] = ()
         self._reservoir = Reservoir(capacity, seed)
         self._factors = np.empty(0, dtype=np.uint64)
+        self._known: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self._reservoir)
 
     def add(self, first: Tensor, *others: Tensor | int) -> None:
         """Offer a batch of entries; those that are kept already change nothing."""
+        self.check(first)
         self.seen += len(first)
         keys = self._keys(first, others)
         _, rows = np.unique(keys, return_index=True)
         rows = rows[keys[rows] > self._reservoir.least]
-        rows = np.sort(rows[~self._reservoir.holds(keys[rows])]) if len(rows) else rows
+        rows = np.sort(rows[~self._holds(keys[rows])]) if len(rows) else rows
         if len(rows):
             chosen = [other if isinstance(other, int) else other[rows] for other in others]
-            self._reservoir.add(first[rows], *chosen, keys=keys[rows])
+            self._reservoir.add(self._written(first[rows]), *chosen, keys=keys[rows])
+            self._known = None
+
+    def check(self, first: Tensor) -> None:
+        """Raise where a codec cannot keep such entries."""
+        if self._codec is not None:
+            self._codec.check(tuple(first.shape[1:]), first.dtype)
 
     def rename(self, column: int, old: int, new: int) -> None:
         """Put a number in the place of another in one column; keys stay as they were drawn.
@@ -54,20 +67,46 @@ class Distinct:
         """
         self._reservoir.rename(column, old, new)
 
-    def columns(self) -> list[Tensor]:
-        """Return the kept entries, largest key first (the prefix of any length is uniform too)."""
-        return self._reservoir.columns()
+    def columns(self, most: int | None = None) -> list[Tensor]:
+        """Return the kept entries, `most` of them or all, largest key first.
+
+        The prefix of any length is a uniform sample too.
+        """
+        first, *others = (column[:most] for column in self._reservoir.columns())
+        if self._codec is not None:
+            parts = [self._codec.decode(part, self._shape) for part in first.split(CHUNK)]
+            first = torch.cat(parts)
+        return [first, *others]
 
     def nbytes(self) -> int:
         """Return the bytes of the kept entries and their keys."""
         return self._reservoir.nbytes()
 
     def state_dict(self) -> State:
-        return {"seen": self.seen, "kept": self._reservoir.state_dict()}
+        kept = self._reservoir.state_dict()
+        return {"seen": self.seen, "kept": kept, "shape": list(self._shape)}
 
     def load_state_dict(self, state: State) -> None:
         self.seen = state["seen"]
         self._reservoir.load_state_dict(state["kept"])
+        self._shape = tuple(state["shape"])
+        self._known = None
+
+    def _holds(self, keys: np.ndarray) -> np.ndarray:
+        """Say of each key whether an entry with it is kept."""
+        if self._known is None:
+            self._known = np.sort(self._reservoir.keys())
+        if not len(self._known):
+            return np.zeros(len(keys), dtype=bool)
+        place = np.searchsorted(self._known, keys).clip(max=len(self._known) - 1)
+        found: np.ndarray = self._known[place] == keys
+        return found
+
+    def _written(self, first: Tensor) -> Tensor:
+        if self._codec is None:
+            return first
+        self._shape = tuple(first.shape[1:])
+        return self._codec.encode(first)
 
     def _keys(self, first: Tensor, others: tuple[Tensor | int, ...]) -> np.ndarray:
         words = _words(first)

@@ -15,6 +15,7 @@ from tame.core.division import Division
 from tame.core.errand import prune_experts
 from tame.core.network import Blueprint
 from tame.core.pool import ExpertPool
+from tame.core.remembering import Remembering
 from tame.core.scene import Scene
 from tame.core.settings import Settings
 from tame.engine.lesson import Lesson
@@ -82,6 +83,8 @@ class TAME(Answering):
         if self._make is None:
             self._choose(x)
         step = self._intake.begin(x)
+        if self._pool is None and isinstance(self._selector, Remembering):
+            self._selector.check(x)
         unknown = self._intake.labels.unknown(y)
         live = len(self._intake.labels) + len(unknown)
         pool = self._pool or self._found(step.output_shape)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from tame.config import part
 from tame.core.augment import Crop
 from tame.core.class_router import ClassRouter
+from tame.core.codec import Codec
 from tame.core.distinct import Distinct
 from tame.core.inputs import Inputs, InputStep
 from tame.core.moment_router import Eye, MomentScores, Views
@@ -35,12 +36,14 @@ class MomentSelector(Remembering):
 
     At consolidation `net` (none: statistics alone) learns the pairs on `memory` different samples
     of the stream, as `inputs` makes them (none: as the experts are given them). Its word has the
-    weight `share`. Pairs that come later are told by the statistics.
+    weight `share`. Pairs that come later are told by the statistics. With a `codec` the samples are
+    kept as it writes them: more of them in the same bytes.
     """
 
     net: Any = part(NETS, lambda: None)
     memory: int = 7000
     inputs: Inputs | None = None
+    codec: Codec | None = None
     shrinkage: float = 0.05
     temperature: float = 4.0
     share: float = 0.5
@@ -115,7 +118,7 @@ class MomentSelector(Remembering):
         super().load_state_dict(state, plan)
 
     def _empty(self, seed: int) -> Distinct:
-        return Distinct(self.memory, seed)
+        return Distinct(self.memory, seed, self.codec)
 
     def _taught(self) -> list[int]:
         return sorted({owner for owner, _ in self._moments.pairs})

@@ -9,6 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from tame.core.distinct import Distinct
 from tame.core.inputs import InputStep
 from tame.core.means import nearest_means
 from tame.core.network import Blueprint
@@ -55,6 +56,11 @@ class Remembering(ABC):
         self._seed = seed
         self._reservoir = self._empty(derive(seed, "selector memory"))
 
+    def check(self, raw: Tensor) -> None:
+        """Raise where such samples cannot be kept; before anything is learned from them."""
+        if isinstance(self._reservoir, Distinct):
+            self._reservoir.check(raw)
+
     def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None:
         self._reservoir.add(raw, slots, expert)
 
@@ -70,10 +76,15 @@ class Remembering(ABC):
             return OneExpert(0, 1)
         means = None
         if self._net is None or set(owners) - set(self._taught()):
-            means = nearest_means(self._reservoir.columns(), step, owners)
+            means = nearest_means(self._glance(), step, owners)
         if self._net is None and means is not None:
             return means
         return self._route(step, owners, means)
+
+    def _glance(self) -> list[Tensor]:
+        """Return as many of the remembered samples as tell the experts' means."""
+        columns: list[Tensor] = self._reservoir.columns()
+        return columns
 
     def nbytes(self) -> tuple[int, int]:
         model = sum(p.nbytes for p in self._net.state_dict().values()) if self._net else 0

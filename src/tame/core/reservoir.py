@@ -79,10 +79,6 @@ class Reservoir:
         """The key an entry must exceed to be kept; -1 while there is room for any."""
         return self._least
 
-    def holds(self, keys: np.ndarray) -> np.ndarray:
-        """Say of each key whether an entry with it is kept."""
-        return np.isin(keys, self._keys[: self._size])
-
     def nbytes(self) -> int:
         """Return the bytes of the kept entries and their keys."""
         rows = sum(c[: self._size].nbytes for c in self._columns)
