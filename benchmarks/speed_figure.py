@@ -26,7 +26,7 @@ SIZES = {
     "60,000 images at once": "predict, 60000 images at once",
     "batches of 128": "predict, 6000 images in batches of 128",
 }
-PRUNED = {"2 cores": "consolidation-cpu"}
+PRUNED = {"2 cores": "consolidation-cpu", "H200": "consolidation-h200"}
 Spread = dict[str, float]
 
 
