@@ -119,7 +119,7 @@ def seen(batches: list[Batch]) -> list[Batch]:
     return [Batch(x, batch.y) for x, batch in zip(wide, batches, strict=True)]
 
 
-@pytest.mark.parametrize(
+SELECTORS = pytest.mark.parametrize(
     "selector",
     [
         ClassSelector(
@@ -129,10 +129,19 @@ def seen(batches: list[Batch]) -> list[Batch]:
             codec=Codec(luma=3),
             training=Recipe(epochs=2, batch=32, rate=0.05),
         ),
-        MomentSelector(memory=300, codec=Codec(luma=3)),
+        MomentSelector(
+            net={"name": "mlp", "hidden": [16]},
+            memory=300,
+            share=1.0,
+            codec=Codec(luma=3),
+            training=Recipe(epochs=2, batch=32, rate=0.05),
+        ),
     ],
     ids=["classes", "moments"],
 )
+
+
+@SELECTORS
 def test_a_selector_learns_from_what_it_kept_and_survives_saving(selector, tmp_path):
     learner = small_tame(selector=selector)
     feed(learner, seen(a(60) + b(60)))
@@ -143,6 +152,22 @@ def test_a_selector_learns_from_what_it_kept_and_survives_saving(selector, tmp_p
     x = torch.cat([batch.x for batch in seen(a(4, seed=7) + b(4, seed=8))])
     assert difference(learner.state_dict(), other.state_dict()) is None
     assert torch.equal(learner.predict(x), other.predict(x))
+
+
+@SELECTORS
+def test_a_network_is_asked_about_images_as_they_would_have_been_kept(selector):
+    learner = small_tame(selector=selector)
+    feed(learner, seen(a(60) + b(60)))
+    learner.consolidate()
+    x = torch.cat([batch.x for batch in seen(a(2) + b(2))]).clamp(9, 240)
+    board = (torch.arange(16).view(16, 1) + torch.arange(16)) % 2
+    step = learner._intake.ready
+    router = learner._selector.router(step, [0, 1])
+    other = (x + 6 * board - 3).byte()
+    assert torch.equal(selector.codec.encode(x), selector.codec.encode(other))
+    net = getattr(router.scorer, "net", None) or router.scorer.views
+    assert torch.equal(net(x), net(other))
+    assert not torch.equal(net(x), net(x.flip(0)))
 
 
 def test_samples_it_cannot_keep_are_refused_before_anything_is_learned():

@@ -38,6 +38,18 @@ class OnReady(nn.Module):
         return scores
 
 
+class OnRaw(nn.Module):
+    """Scores samples by a network that is given them as they are."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, raw: Tensor, ready: Tensor) -> Tensor:  # noqa: ARG002 (every scorer's form)
+        scores: Tensor = self.net(raw)
+        return scores
+
+
 class ClassRouter(nn.Module):
     """Scores pairs of expert and label; an expert's score is the sum over its labels.
 

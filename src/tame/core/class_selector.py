@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from tame.config import late
 from tame.core.augment import Affine
-from tame.core.class_router import ClassRouter, OnReady, linear_rule, open_linear
-from tame.core.codec import Codec
+from tame.core.class_router import ClassRouter, OnRaw, OnReady, linear_rule, open_linear
+from tame.core.codec import AsKept, Codec
 from tame.core.distinct import Distinct
 from tame.core.inputs import InputStep
 from tame.core.moment_router import Views
@@ -25,7 +25,7 @@ from tame.engine.recipe import Recipe
 from tame.types import Progress, State, silent
 
 HELD_BACK = 10
-RULED = 20_000  # samples are enough for means and for a linear rule
+RULED = 12_000  # samples are enough for means and for a linear rule
 BEGIN, END = 0.1, 0.6  # the part of its training in which the network is pruned
 
 
@@ -39,7 +39,8 @@ class ClassSelector(Remembering):
     made again from all of them, `sparsity` of its weights zeroed, and used. Otherwise `net` learns
     every pair of expert and label, pruned to `nonzero` parameters (0: not) while it is trained.
     Where `mirrored` says that an image and its mirror image are of one class, it is asked for both.
-    With a `codec` images are kept, and learned from, as it writes them: more of them in the bytes.
+    With a `codec` images are kept as it writes them, more of them in the same bytes; the network
+    learns from what comes back, and is asked about images written and read so.
     """
 
     net: Any = "convnet"
@@ -115,8 +116,14 @@ class ClassSelector(Remembering):
             return NetworkRouter(rule, positions(self._taught(), owners, device), count, late)
         where = positions([owner for owner, _ in self._pairs], owners, device)
         slots = torch.tensor([slot for _, slot in self._pairs], device=device)
-        net = Views(self._net, nn.Identity()) if self.mirrored else self._net
-        return ClassRouter(OnReady(net), (where, slots), count, late)
+        return ClassRouter(self._scorer(self._net, step), (where, slots), count, late)
+
+    def _scorer(self, net: nn.Module, step: InputStep) -> nn.Module:
+        """Return the network, asked as it was taught."""
+        if self.codec is None:
+            return OnReady(Views(net, nn.Identity()) if self.mirrored else net)
+        given = nn.Sequential(AsKept(self.codec), step)
+        return OnRaw(Views(net, given) if self.mirrored else nn.Sequential(given, net))
 
     def _frame(self, plan: Blueprint, weights: State) -> nn.Module:
         if self._linear:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tame.errors import InputError
@@ -109,6 +109,17 @@ class Codec:
 
     def _matrix(self, device: torch.device) -> Tensor:
         return torch.tensor(TO_LUMA_AND_CHROMA, device=device)
+
+
+class AsKept(nn.Module):
+    """Images as they would come back had they been kept: what learned from those is asked so."""
+
+    def __init__(self, codec: Codec) -> None:
+        super().__init__()
+        self.codec = codec
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.codec.decode(self.codec.encode(images), tuple(images.shape[1:]))
 
 
 def _widened(planes: Tensor, multiple: int) -> Tensor:

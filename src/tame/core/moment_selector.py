@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tame.config import part
 from tame.core.augment import Crop
 from tame.core.class_router import ClassRouter
-from tame.core.codec import Codec
+from tame.core.codec import AsKept, Codec
 from tame.core.distinct import Distinct
 from tame.core.inputs import Inputs, InputStep
 from tame.core.moment_router import Eye, MomentScores, Views
@@ -22,6 +22,7 @@ from tame.core.routers import NearestMean
 from tame.engine.fitting import Job, Samples, fit
 from tame.engine.randomness import derive, torch_generator
 from tame.engine.recipe import Recipe
+from tame.nets import resolve
 from tame.registry import NETS
 from tame.types import Progress, State, silent
 
@@ -37,7 +38,7 @@ class MomentSelector(Remembering):
     At consolidation `net` (none: statistics alone) learns the pairs on `memory` different samples
     of the stream, as `inputs` makes them (none: as the experts are given them). Its word has the
     weight `share`. Pairs that come later are told by the statistics. With a `codec` the samples are
-    kept as it writes them: more of them in the same bytes.
+    kept as it writes them, more of them in the same bytes, and images are asked about so.
     """
 
     net: Any = part(NETS, lambda: None)
@@ -60,6 +61,8 @@ class MomentSelector(Remembering):
             raise ValueError("shrinkage lies in (0, 1], share in [0, 1]")
         if self.temperature <= 0:
             raise ValueError(f"temperature is positive, not {self.temperature}")
+        if self.net is not None:
+            self.net = resolve(self.net)
         super().__post_init__()
 
     def reseed(self, seed: int) -> None:
@@ -136,7 +139,10 @@ class MomentSelector(Remembering):
             return None
         places = {pair: place for place, pair in enumerate(self._moments.pairs)}
         known = torch.tensor([places[pair] for pair in self._pairs], device=step.mean.device)
-        return Eye(Views(self._net, self._step(step)), known, self.share)
+        own: nn.Module = self._step(step)
+        if self.codec is not None:
+            own = nn.Sequential(AsKept(self.codec), own)
+        return Eye(Views(self._net, own), known, self.share)
 
     def _frame(self, plan: Blueprint, weights: State) -> nn.Module:  # noqa: ARG002 (every form's)
         return self._build(plan, self.net, len(self._pairs))
