@@ -119,23 +119,17 @@ def seen(batches: list[Batch]) -> list[Batch]:
     return [Batch(x, batch.y) for x, batch in zip(wide, batches, strict=True)]
 
 
+SMALL = {
+    "net": {"name": "mlp", "hidden": [16]},
+    "memory": 300,
+    "codec": Codec(luma=3),
+    "training": Recipe(epochs=2, batch=32, rate=0.05),
+}
 SELECTORS = pytest.mark.parametrize(
     "selector",
     [
-        ClassSelector(
-            net={"name": "mlp", "hidden": [16]},
-            memory=300,
-            enough=1.01,
-            codec=Codec(luma=3),
-            training=Recipe(epochs=2, batch=32, rate=0.05),
-        ),
-        MomentSelector(
-            net={"name": "mlp", "hidden": [16]},
-            memory=300,
-            share=1.0,
-            codec=Codec(luma=3),
-            training=Recipe(epochs=2, batch=32, rate=0.05),
-        ),
+        ClassSelector(enough=1.01, **SMALL),
+        MomentSelector(share=1.0, **SMALL),
     ],
     ids=["classes", "moments"],
 )

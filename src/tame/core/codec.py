@@ -2,6 +2,8 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -62,7 +64,7 @@ class Codec:
         x = images.float().view(len(images), -1, *images.shape[-2:])
         if x.shape[1] == 1:
             return self._waves(x - MIDDLE, self.luma)
-        x = torch.einsum("ij,njhw->nihw", self._matrix(x.device), x)
+        x = torch.einsum("ij,njhw->nihw", _tables(x.device).colours, x)
         small = F.avg_pool2d(_widened(x[:, 1:], 2), 2)
         parts = [self._waves(x[:, :1] - MIDDLE, self.luma), self._waves(small, self.chroma)]
         return torch.cat(parts, 1)
@@ -70,14 +72,13 @@ class Codec:
     def decode(self, codes: Tensor, shape: tuple[int, ...]) -> Tensor:
         """Return images of this shape, in bytes, from the rows of `encode`."""
         height, width = shape[-2:]
-        luma = self._plane(codes[:, : self._size(height, width)], (height, width), self.luma)
-        luma = luma + MIDDLE
-        x = luma
+        split = self._size(height, width)
+        x = luma = self._plane(codes[:, :split], (height, width), self.luma) + MIDDLE
         if COLOURS in shape[:-2]:
             half = ((height + 1) // 2, (width + 1) // 2)
-            small = self._plane(codes[:, self._size(height, width) :], half, self.chroma)
+            small = self._plane(codes[:, split:], half, self.chroma)
             wide = F.interpolate(small, scale_factor=2, mode="bilinear")[..., :height, :width]
-            back = torch.linalg.inv(self._matrix(codes.device))
+            back = _tables(codes.device).back
             x = torch.einsum("ij,njhw->nihw", back, torch.cat([luma, wide], 1))
         return x.round().clamp(0, 255).to(torch.uint8).view(len(codes), *shape)
 
@@ -87,17 +88,17 @@ class Codec:
 
     def _waves(self, planes: Tensor, kept: int) -> Tensor:
         blocks = _widened(planes, SIDE).unfold(2, SIDE, SIDE).unfold(3, SIDE, SIDE)
-        basis = _basis(planes.device)
-        waves = (basis @ blocks @ basis.T).flatten(-2)[..., _order(planes.device)[:kept]]
+        basis, order, *_ = _tables(planes.device)
+        waves = (basis @ blocks @ basis.T).flatten(-2)[..., order[:kept]]
         scaled = (waves / self._steps(kept, planes.device)).round()
         return scaled.clamp(-LARGEST, LARGEST).to(torch.int8).flatten(1)
 
     def _plane(self, codes: Tensor, size: tuple[int, int], kept: int) -> Tensor:
         rows, columns = (math.ceil(side / SIDE) for side in size)
         waves = codes.view(len(codes), -1, rows, columns, kept).float()
+        basis, order, *_ = _tables(codes.device)
         full = waves.new_zeros((*waves.shape[:-1], WAVES))
-        full[..., _order(codes.device)[:kept]] = waves * self._steps(kept, codes.device)
-        basis = _basis(codes.device)
+        full[..., order[:kept]] = waves * self._steps(kept, codes.device)
         blocks = basis.T @ full.unflatten(-1, (SIDE, SIDE)) @ basis
         planes: Tensor = blocks.transpose(3, 4).reshape(len(codes), -1, rows * SIDE, columns * SIDE)
         return planes[..., : size[0], : size[1]]
@@ -106,9 +107,6 @@ class Codec:
         steps = torch.full((kept,), self.step, device=device)
         steps[0] = max(self.step, SIDE * MIDDLE / LARGEST)
         return steps
-
-    def _matrix(self, device: torch.device) -> Tensor:
-        return torch.tensor(TO_LUMA_AND_CHROMA, device=device)
 
 
 class AsKept(nn.Module):
@@ -128,15 +126,23 @@ def _widened(planes: Tensor, multiple: int) -> Tensor:
     return F.pad(planes, (0, -width % multiple, 0, -height % multiple), mode="replicate")
 
 
-def _basis(device: torch.device) -> Tensor:
-    """Return the cosine waves of a block's side, one a row, each of length one."""
-    place = torch.arange(SIDE, device=device, dtype=torch.float32)
-    waves = torch.cos(math.pi / SIDE * (place + 0.5) * place[:, None]) * math.sqrt(2 / SIDE)
-    waves[0] /= math.sqrt(2)
-    return waves
+class _Tables(NamedTuple):
+    """The cosine waves of a block's side, one a row; the order of a block's waves; colours."""
+
+    basis: Tensor
+    order: Tensor
+    colours: Tensor
+    back: Tensor
 
 
-def _order(device: torch.device) -> Tensor:
-    """Return the waves of a block, lowest frequency first."""
+@cache
+@torch.inference_mode(mode=False)
+def _tables(device: torch.device) -> _Tables:
+    """Return what never changes, made once a device: waves of lowest frequency come first."""
+    place = torch.arange(SIDE, dtype=torch.float32)
+    basis = torch.cos(math.pi / SIDE * (place + 0.5) * place[:, None]) * math.sqrt(2 / SIDE)
+    basis[0] /= math.sqrt(2)
     order = sorted(range(WAVES), key=lambda wave: (wave // SIDE + wave % SIDE, wave // SIDE))
-    return torch.tensor(order, device=device)
+    colours = torch.tensor(TO_LUMA_AND_CHROMA)
+    made = (basis, torch.tensor(order), colours, torch.linalg.inv(colours))
+    return _Tables(*(table.to(device) for table in made))
