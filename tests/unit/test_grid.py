@@ -58,6 +58,16 @@ def test_cells_are_methods_times_streams_times_seeds_less_what_rows_leave_out(tm
     assert few.run.threads == 1
 
 
+def test_a_stream_has_its_own_seeds_unless_a_row_does(tmp_path):
+    text = PLAIN.replace("[streams.split]", "[streams.split]\nseeds = [1, 2]")
+    text += "\n[methods.all]\nmethod = 'finetune'\n"
+    found = [cell.name for cell in grid(tmp_path, text).cells if cell.row != "tame"]
+    assert sorted(found) == [
+        "all on other, seed 0", "all on other, seed 1",
+        "all on split, seed 1", "all on split, seed 2", "few on split, seed 1",
+    ]  # fmt: skip
+
+
 def test_a_seed_gives_every_row_the_same_stream(tmp_path):
     cells = {cell.name: cell.experiment for cell in grid(tmp_path).cells}
     one = cells["tame on split, seed 1"].open_stream()

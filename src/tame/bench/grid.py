@@ -134,10 +134,13 @@ class Plan:
         chosen = {name: given for name, given in self.rows.items() if not rows or name in rows}
         return replace(self, table={**self.table, "methods": chosen})
 
-    def wanted(self, row: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """Return the streams and seeds of a row: all, unless it names some."""
-        seeds = _seeds(self.table.get("seeds", [0]))
-        return _wanted(row, self.rows[row], self.streams, seeds)
+    def wanted(self, row: str) -> dict[str, tuple[int, ...]]:
+        """Return the seeds of a row on each of its streams: the row's own, the stream's or all."""
+        given, all_seeds = self.rows[row], self.table.get("seeds", [0])
+        return {
+            name: _seeds(given.get("seeds", self.streams[name].get("seeds", all_seeds)))
+            for name in _streams(row, given, self.streams)
+        }
 
     def tuned(self, row: str, stream: str) -> Table:
         """Return what was chosen for a row, or for the row it takes its choice from."""
@@ -187,12 +190,13 @@ def _text(name: str) -> str:
 
 def _cells(plan: Plan, changes: Sequence[Mapping[str, Any]]) -> Iterator[Cell]:
     wanted = {row: plan.wanted(row) for row in plan.rows}
-    for seed in dict.fromkeys(seed for _, own in wanted.values() for seed in own):
+    every = (seeds for own in wanted.values() for seeds in own.values())
+    for seed in dict.fromkeys(seed for seeds in every for seed in seeds):
         for stream in plan.streams:
-            for row, (streams, seeds) in wanted.items():
-                if stream in streams and seed in seeds:
-                    own = [plan.tuned(row, stream), *changes, {"seed": seed}]
-                    experiment = plan.experiment(row, stream, own)
+            for row, own in wanted.items():
+                if seed in own.get(stream, ()):
+                    upon = [plan.tuned(row, stream), *changes, {"seed": seed}]
+                    experiment = plan.experiment(row, stream, upon)
                     yield Cell(row, stream, experiment, plan.minutes(row, stream))
 
 
@@ -202,7 +206,8 @@ def _resolve(
     """Return the experiment of a cell; of presets only what the method knows is taken."""
     method = given.get("method", row)
     preset = setting.get("preset", "embedded-split")
-    table = merge(read_preset(preset), {k: v for k, v in setting.items() if k != "preset"})
+    said = {k: v for k, v in setting.items() if k not in ("preset", "seeds")}
+    table = merge(read_preset(preset), said)
     if "settings" in given:
         taken = read_preset(given["settings"])
         table = merge(table, {k: v for k, v in taken.items() if k not in _OF_STREAMS})
@@ -233,15 +238,15 @@ def _named(table: Table, key: str) -> dict[str, Table]:
     return found
 
 
-def _wanted(
-    row: str, given: Table, streams: Mapping[str, Table], seeds: tuple[int, ...]
-) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the streams and seeds of a row: all, unless it names some."""
-    chosen = convert(tuple[str, ...], given.get("streams", list(streams)), f"{row}.streams")
+def _streams(row: str, given: Table, streams: Mapping[str, Table]) -> tuple[str, ...]:
+    """Return the streams of a row: all, unless it names some."""
+    chosen: tuple[str, ...] = convert(
+        tuple[str, ...], given.get("streams", list(streams)), f"{row}.streams"
+    )
     for name in (*chosen, *given.get("on", {})):
         if name not in streams:
             raise ConfigError(f"'{row}' names stream '{name}'{suggest(name, streams)}")
-    return chosen, _seeds(given.get("seeds", list(seeds)))
+    return chosen
 
 
 def _seeds(value: Any) -> tuple[int, ...]:

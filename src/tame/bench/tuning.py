@@ -80,16 +80,16 @@ def trials(plan: Plan, changes: Sequence[Mapping[str, Any]] = ()) -> list[Trial]
 def _of_row(
     plan: Plan, row: str, tuning: Tuning, changes: Sequence[Mapping[str, Any]]
 ) -> Iterator[Trial]:
-    streams, seeds = plan.wanted(row)
+    wanted = plan.wanted(row)
     candidates = combinations(plan.rows[row].get("tune", {}))
     if candidates and len(candidates) != tuning.trials:
         raise ConfigError(
             f"'{row}' has {len(candidates)} combinations to try; every row that is tuned has "
             f"{tuning.trials}, no more and no fewer"
         )
-    if tuning.seed in seeds:
+    if any(tuning.seed in seeds for seeds in wanted.values()):
         raise ConfigError(f"tuning has a seed of its own, and {tuning.seed} is one of '{row}'")
-    for stream, values in itertools.product(streams, candidates):
+    for stream, values in itertools.product(wanted, candidates):
         shorter = {"stream": {"passes": tuning.passes}} if tuning.passes else {}
         own = [*changes, nested(values), shorter, {"seed": tuning.seed}]
         table = plan.experiment(row, stream, own).table() | {_MARK: dump(tuning)}

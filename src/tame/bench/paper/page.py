@@ -5,6 +5,7 @@ from pathlib import Path
 from tame.bench.paper.accuracy import table_1, table_2, table_3
 from tame.bench.paper.canvas import Absent, Plate, save
 from tame.bench.paper.curves import capacity_plate, tasks_plate
+from tame.bench.paper.headline import headline
 from tame.bench.paper.inventory import inventory
 from tame.bench.paper.layout import section
 from tame.bench.paper.losses import returns_plate, smoothing_plate, supplement_plate, switch_plate
@@ -27,6 +28,10 @@ _DRAWN_BY = (
     capacity_plate,
     returns_plate,
     supplement_plate,
+)
+_TOP = (
+    "First what our own presets reach, then the paper's tables and figures made anew by its own "
+    "learner (`paper/...` presets) and by the methods it is compared with."
 )
 _ABOUT = (
     "Made by `tame paper` from the files `NAME-seedN.json` of one folder (`read from` names them), "
@@ -51,7 +56,9 @@ def write_paper(results: Path, out: Path, grids: Path | None = None) -> Path:
 
 def _page(results: Results, rivals: Rivals, plates: list[Plate | Absent]) -> str:
     parts = [
-        section("The paper's tables and figures, made anew", _ABOUT, level=1),
+        section("Results", _TOP, level=1),
+        headline(rivals),
+        section("The paper's tables and figures, made anew", _ABOUT),
         table_1(results, rivals),
         table_2(results, rivals),
         table_3(results),
@@ -63,7 +70,7 @@ def _page(results: Results, rivals: Rivals, plates: list[Plate | Absent]) -> str
         section("Figures", *(_shown(plate) for plate in plates)),
         inventory(results),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _shown(plate: Plate | Absent) -> str:
