@@ -9,7 +9,7 @@ import pytest
 
 from tame.bench.crew import LocalCrew
 from tame.bench.experiment import resolve
-from tame.bench.grid import Cell, read_grid
+from tame.bench.grid import Cell, grid_of, read_grid, read_plan
 from tame.bench.leaderboard import BOTH, NOTHING, TRAINING, Board, Row, paired
 from tame.bench.leaderboard_page import markdown, page
 from tame.bench.store import RunFolder
@@ -66,6 +66,17 @@ def test_a_stream_has_its_own_seeds_unless_a_row_does(tmp_path):
         "all on other, seed 0", "all on other, seed 1",
         "all on split, seed 1", "all on split, seed 2", "few on split, seed 1",
     ]  # fmt: skip
+
+
+def test_rows_and_streams_can_be_run_alone(tmp_path):
+    grid(tmp_path)
+    plan = read_plan(str(tmp_path / "g.toml"))
+    found = grid_of(plan.only(["tame"], ["other"])).cells
+    assert [cell.name for cell in found] == ["tame on other, seed 0", "tame on other, seed 1"]
+    with pytest.raises(ConfigError, match="no stream named 'oter'.*other"):
+        plan.only([], ["oter"])
+    with pytest.raises(ConfigError, match="nothing to run: few of g not on other"):
+        grid_of(plan.only(["few"], ["other"]))
 
 
 def test_a_seed_gives_every_row_the_same_stream(tmp_path):

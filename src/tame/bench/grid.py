@@ -96,6 +96,7 @@ class Plan:
     source: str  # the name or file it was read by
     table: Table
     chosen: Table
+    among: tuple[str, ...] = ()  # streams to run; all if there are none
 
     @property
     def name(self) -> str:
@@ -126,13 +127,15 @@ class Plan:
                 raise ConfigError(f"unknown key 'detection.{part}'{suggest(part, _COMPARED)}")
         return said
 
-    def only(self, rows: Sequence[str]) -> "Plan":
-        """Return the plan of some rows alone; of all, if none is named."""
-        for row in rows:
-            if row not in self.rows:
-                raise ConfigError(f"no row named '{row}'{suggest(row, self.rows)}")
+    def only(self, rows: Sequence[str], streams: Sequence[str] = ()) -> "Plan":
+        """Return the plan of some rows and streams alone; of all, if none is named."""
+        for kind, asked, known in (("row", rows, self.rows), ("stream", streams, self.streams)):
+            for name in asked:
+                if name not in known:
+                    raise ConfigError(f"no {kind} named '{name}'{suggest(name, known)}")
         chosen = {name: given for name, given in self.rows.items() if not rows or name in rows}
-        return replace(self, table={**self.table, "methods": chosen})
+        table = {**self.table, "methods": chosen}
+        return replace(self, table=table, among=tuple(streams))
 
     def wanted(self, row: str) -> dict[str, tuple[int, ...]]:
         """Return the seeds of a row on each of its streams: the row's own, the stream's or all."""
@@ -140,6 +143,7 @@ class Plan:
         return {
             name: _seeds(given.get("seeds", self.streams[name].get("seeds", all_seeds)))
             for name in _streams(row, given, self.streams)
+            if not self.among or name in self.among
         }
 
     def tuned(self, row: str, stream: str) -> Table:
@@ -162,7 +166,12 @@ class Plan:
 
 def grid_of(plan: Plan, changes: Sequence[Mapping[str, Any]] = ()) -> Grid:
     """Return the grid a plan describes."""
-    return Grid(plan.name, tuple(_cells(plan, changes)), plan.about, plan.detection)
+    cells = tuple(_cells(plan, changes))
+    if not cells:
+        raise ConfigError(
+            f"nothing to run: {', '.join(plan.rows)} of {plan.name} not on {', '.join(plan.among)}"
+        )
+    return Grid(plan.name, cells, plan.about, plan.detection)
 
 
 def read_plan(name: str) -> Plan:

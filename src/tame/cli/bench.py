@@ -34,6 +34,9 @@ def bench(  # noqa: PLR0913 (one argument an option)
     only: Annotated[
         list[str] | None, typer.Option(help="a row to run; may be repeated; all if none")
     ] = None,
+    on: Annotated[
+        list[str] | None, typer.Option(help="a stream to run on; may be repeated; all if none")
+    ] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="change a setting of every cell")
     ] = None,
@@ -62,7 +65,8 @@ def bench(  # noqa: PLR0913 (one argument an option)
     if data is not None:
         os.environ[VARIABLE] = str(data.resolve())
     name, place = _sorted_out(grid, address, ray=ray)
-    plan, asked = read_plan(name or DEFAULT_GRID).only(only or []), changes_from(changes or [])
+    plan = read_plan(name or DEFAULT_GRID).only(only or [], on or [])
+    asked = changes_from(changes or [])
     root = out or Path("runs") / f"bench-{plan.name}"
     if tune:
         if ray:
