@@ -73,7 +73,7 @@ def test_rows_and_streams_can_be_run_alone(tmp_path):
     plan = read_plan(str(tmp_path / "g.toml"))
     found = grid_of(plan.only(["tame"], ["other"])).cells
     assert [cell.name for cell in found] == ["tame on other, seed 0", "tame on other, seed 1"]
-    with pytest.raises(ConfigError, match="no stream named 'oter'.*other"):
+    with pytest.raises(ConfigError, match=r"no stream named 'oter'.*other"):
         plan.only([], ["oter"])
     with pytest.raises(ConfigError, match="nothing to run: few of g not on other"):
         grid_of(plan.only(["few"], ["other"]))

@@ -13,7 +13,7 @@ from tame.bench.store import write_text
 OURS = {"seeds": 3, "strict": 0.80, "oracle": 0.95}
 
 
-def put(folder, row, grid="headline", stream="split-cifar100-20", **given):
+def put(folder, row, grid="headline", stream="split-cifar100-20", **given: float):
     for seed in range(given.get("seeds", 1)):
         made = cell(row, grid, stream, seed, given["strict"] + 0.01 * seed)
         made["accuracy"]["oracle"] = given.get("oracle")
