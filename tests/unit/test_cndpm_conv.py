@@ -11,6 +11,7 @@ from tame.checks import learner_checks
 from tame.checks.failure import difference
 from tame.config import build
 from tame.errors import ConfigError, InputError
+from tame.methods import dreaming
 from tame.methods.cndpm import CNDPM, CNDPMSettings
 from tame.methods.convolutions import Channels, Decoder, Picture, Residual
 from tame.methods.mixture import Expert, Form, judge, lend
@@ -271,3 +272,17 @@ def test_on_a_gpu_it_recruits_and_resumes(tmp_path):
     x = coloured(2, range(4), seed=9)[0].x
     assert torch.equal(learner.predict(x), again.predict(x))
     assert math.isfinite(again.observe(stream[0]).loss)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_on_a_gpu_a_recorded_night_teaches_what_an_eager_one_does(monkeypatch):
+    stream = coloured(12, range(2))
+    taught = []
+    for recorded in (True, False):
+        if not recorded:
+            monkeypatch.setattr(dreaming, "replayed", lambda work, *_: work)
+        learner = CNDPM(settings=small_conv(temperature=0.05), device="cuda")
+        feed(learner, stream)
+        taught.append(learner.built.experts[0].state_dict())
+    for name, value in taught[0].items():
+        assert torch.allclose(value, taught[1][name], atol=1e-3), name

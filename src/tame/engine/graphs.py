@@ -42,6 +42,21 @@ def practise(work: Callable[[], None]) -> None:
     torch.cuda.current_stream().wait_stream(stream)
 
 
+def replayed(
+    work: Callable[[], None], changed: Iterable[Tensor], device: torch.device
+) -> Callable[[], None]:
+    """Return what does work at every call: itself, or on a GPU a recording of it, made now.
+
+    Tensors it reads are filled in place between calls. `changed` is what it trains.
+    """
+    if device.type != "cuda":
+        return work
+    with unchanged(changed, device):
+        practise(work)
+        graph = record(work, None)
+    return graph.replay
+
+
 def everything(net: nn.Module, optimiser: torch.optim.Optimizer) -> list[Tensor]:
     """Return every tensor that training changes."""
     states = [

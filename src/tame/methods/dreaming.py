@@ -1,6 +1,7 @@
 """The experts of CN-DPM in training: awake on the stream, asleep on what surprised them."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tame.engine.fitting import set_rate
+from tame.engine.graphs import everything, open_state, replayed
 from tame.engine.randomness import derive, seeded, torch_generator
 from tame.methods.mixture import Expert, Form, Judged, judge, lend, of_target
 from tame.methods.optimisers import adam, remembered, remind
@@ -91,27 +93,49 @@ class Dreamers:
 
     def sleep(self, x: Tensor, target: Tensor, count: float) -> None:
         """Add an expert and train it on the samples of the short-term memory."""
-        number, rates = len(self.experts), self.rates
-        expert = self._add(rates.density, rates.classifier)
-        earlier = self.experts[:-1]
-        path = (self.seed, "cndpm", "sleep", number)
+        rates = self.rates
+        path = (self.seed, "cndpm", "sleep", len(self.experts))
+        self._add(rates.density, rates.classifier)
         rows = torch_generator(derive(*path, "rows"))
         noise = torch.Generator(self.device).manual_seed(derive(*path, "noise"))
-        shape = (rates.batch, self.form.draws, self.form.latent)
+        self._learn_density(x, rows, noise)
+        self._learn_labels(x, target, rows)
         first, second = self._optimisers[-1]
-        lent = lend((one.density.encoder for one in earlier), x)
-        for chosen in self._draw(rates.density_steps, len(x), rows):
-            drawn = torch.empty(shape, device=self.device)
-            parts = (x[chosen], drawn.normal_(generator=noise))
-            bound, _ = expert.density(*parts, tuple(part[chosen] for part in lent))
-            self._step(expert.density, first, -bound.mean())
-        lent = lend((one.classifier for one in earlier), x)
-        for chosen in self._draw(rates.classifier_steps, len(x), rows):
-            outputs, _ = expert.classifier(x[chosen], tuple(part[chosen] for part in lent))
-            self._step(expert.classifier, second, F.cross_entropy(outputs, target[chosen]))
         set_rate(first, rates.density * rates.after_sleep)
         set_rate(second, rates.classifier * rates.after_sleep)
         self.counts.append(count)
+
+    def _learn_density(self, x: Tensor, rows: torch.Generator, noise: torch.Generator) -> None:
+        *earlier, expert = self.experts
+        lent = lend((one.density.encoder for one in earlier), x)
+        net, optimiser = expert.density, self._optimisers[-1][0]
+        chosen = torch.zeros(self.rates.batch, dtype=torch.int64, device=self.device)
+        drawn = torch.zeros(len(chosen), self.form.draws, self.form.latent, device=self.device)
+
+        def work() -> None:
+            bound, _ = net(x[chosen], drawn, tuple(part[chosen] for part in lent))
+            self._step(net, optimiser, -bound.mean())
+
+        step = self._recorded(work, net, optimiser)
+        for some in self._draw(self.rates.density_steps, len(x), rows):
+            chosen.copy_(some)
+            drawn.normal_(generator=noise)
+            step()
+
+    def _learn_labels(self, x: Tensor, target: Tensor, rows: torch.Generator) -> None:
+        *earlier, expert = self.experts
+        lent = lend((one.classifier for one in earlier), x)
+        net, optimiser = expert.classifier, self._optimisers[-1][1]
+        chosen = torch.zeros(self.rates.batch, dtype=torch.int64, device=self.device)
+
+        def work() -> None:
+            outputs, _ = net(x[chosen], tuple(part[chosen] for part in lent))
+            self._step(net, optimiser, F.cross_entropy(outputs, target[chosen]))
+
+        step = self._recorded(work, net, optimiser)
+        for some in self._draw(self.rates.classifier_steps, len(x), rows):
+            chosen.copy_(some)
+            step()
 
     def state_dict(self) -> State:
         return {
@@ -148,6 +172,14 @@ class Dreamers:
         """Return the rows of every step's batch, drawn with replacement on the host."""
         drawn = torch.randint(count, (steps, self.rates.batch), generator=rows)
         return drawn.to(self.device)
+
+    def _recorded(
+        self, work: Callable[[], None], net: nn.Module, optimiser: torch.optim.Optimizer
+    ) -> Callable[[], None]:
+        """Return what does work, on a GPU recorded: its launches cost more than the work."""
+        if self.device.type == "cuda":
+            open_state(optimiser)
+        return replayed(work, everything(net, optimiser), self.device)
 
     def _step(self, net: nn.Module, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
         decay = sum(parameter.square().sum() for parameter in net.parameters())

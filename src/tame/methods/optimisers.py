@@ -10,7 +10,8 @@ from tame.types import State
 
 def adam(parameters: Iterable[nn.Parameter], rate: float) -> torch.optim.Optimizer:
     """Return Adam as the methods' papers use it: no weight decay, torch's default moments."""
-    return torch.optim.Adam(list(parameters), lr=rate, fused=True)
+    own = list(parameters)
+    return torch.optim.Adam(own, lr=rate, fused=True, capturable=bool(own) and own[0].is_cuda)
 
 
 def remembered(optimiser: torch.optim.Optimizer) -> State:
