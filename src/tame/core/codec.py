@@ -109,7 +109,7 @@ def _written(images: Tensor, plan: _Plan) -> Tensor:
     x = images.view(len(images), *plan.shape).float() - MIDDLE
     waves = plan.rows @ torch.einsum("ij,njhw->nihw", plan.colours, x) @ plan.columns.T
     scaled = waves.flatten(1)[:, plan.order] / plan.deviations
-    bent = scaled.sign() * (1 - torch.exp(-PACE * scaled.abs()))
+    bent = _bent(scaled)
     bits = torch.zeros(len(x), plan.size * BYTE, dtype=torch.uint8, device=x.device)
     place = begin = 0
     for count, width in plan.groups:
@@ -133,13 +133,22 @@ def _read(codes: Tensor, plan: _Plan) -> Tensor:
         level = (own * 2 ** torch.arange(width, device=codes.device)).sum(2)
         parts.append((level - half) / (half + 0.5))
         place += count * width
-    bent = torch.cat(parts, 1).clamp(-EDGE, EDGE)
-    scaled = -bent.sign() * torch.log1p(-bent.abs()) / PACE
+    scaled = _straight(torch.cat(parts, 1))
     waves = scaled.new_zeros(len(codes), math.prod(plan.shape))
     waves[:, plan.order] = scaled * plan.deviations
     planes = plan.rows.T @ waves.view(len(codes), *plan.shape) @ plan.columns
     x = torch.einsum("ji,njhw->nihw", plan.colours, planes) + MIDDLE
     return x.round().clamp(0, 255).to(torch.uint8)
+
+
+def _bent(scaled: Tensor) -> Tensor:
+    """Return deviations on a scale where levels lie at equal distances, between -1 and 1."""
+    return scaled.sign() * (1 - torch.exp(-PACE * scaled.abs()))
+
+
+def _straight(bent: Tensor) -> Tensor:
+    """Undo `_bent`."""
+    return -bent.sign() * torch.log1p(-bent.abs().clamp(max=EDGE)) / PACE
 
 
 @cache
@@ -223,8 +232,7 @@ def _errors(widths: tuple[int, ...]) -> list[float]:
     found = [1.0]
     for width in widths[1:]:
         half = 2 ** (width - 1) - 1
-        bent = (1 - torch.exp(-PACE * exact)) * (half + 0.5)
-        level = bent.round().clamp(max=half) / (half + 0.5)
-        back = -torch.log1p(-level.clamp(max=EDGE)) / PACE
+        level = (_bent(exact) * (half + 0.5)).round().clamp(max=half)
+        back = _straight(level / (half + 0.5))
         found.append(float((back - exact).square().mean()))
     return found

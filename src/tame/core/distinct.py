@@ -12,7 +12,6 @@ from tame.types import State
 WORD = 8
 MIX = np.uint64(0x9E3779B97F4A7C15)
 HALF = np.uint64(32)
-CHUNK = 4096
 
 
 class Distinct:
@@ -74,8 +73,7 @@ class Distinct:
         """
         first, *others = (column[:most] for column in self._reservoir.columns())
         if self._codec is not None:
-            parts = [self._codec.decode(part, self._shape) for part in first.split(CHUNK)]
-            first = torch.cat(parts)
+            first = self._codec.decode(first, self._shape)
         return [first, *others]
 
     def nbytes(self) -> int:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tame.bench.grid import read_plan
 from tame.bench.paper import measures
 from tame.bench.paper.layout import section, table
-from tame.bench.paper.measures import amount, difference, measured, number, share, signed, spread
+from tame.bench.paper.measures import amount, difference, measured, number, share, signed
 from tame.bench.paper.published import NOTHING, TABLE_1, TABLE_1_SETS, TABLE_2, TABLE_2_SETS
 from tame.bench.paper.results import Group
 from tame.bench.paper.rivals import Rivals
@@ -139,18 +139,14 @@ def _third_rows(rivals: Rivals) -> Iterator[list[str]]:
 
 def _split(group: Group, whole: Group | None) -> tuple[str, str, str]:
     """Return what experts, pruning and routing cost, in points."""
-    routing = spread([run - own for run, own in _pairs(group)])
-    base = group if whole is None else whole
-    errors = measured(base, _missing)
+    errors = measured(whole or group, _missing)
     pruning = difference(whole, group, measures.oracle)
-    return share(errors), DASH if whole is None else signed(pruning), signed(routing)
+    return share(errors), signed(pruning), signed(measured(group, _misrouted))
 
 
-def _pairs(group: Group) -> Iterator[tuple[float, float]]:
-    for run in group.runs:
-        right, strict = measures.oracle(run), measures.strict(run)
-        if right is not None and strict is not None:
-            yield right, strict
+def _misrouted(run: dict[str, Any]) -> float | None:
+    right, strict = measures.oracle(run), measures.strict(run)
+    return None if right is None or strict is None else right - strict
 
 
 def _missing(run: dict[str, Any]) -> float | None:
