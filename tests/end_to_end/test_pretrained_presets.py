@@ -15,7 +15,8 @@ STREAMS = [
 ]
 NAMES = [name for name, *_ in STREAMS]
 IMAGE = 3 * 32 * 32
-ENTRY = IMAGE + 16  # a key of eight bytes, label and expert
+KEYS = 16  # of an entry: a key of eight bytes, label and expert
+TRAINING = {10: 115_280, 100: 1_844_480}  # what training an expert needs, by labels, as runs tell
 WIDTH, TRUNK = 1280, 3_371_008
 PAPER = 9_020_000
 
@@ -31,9 +32,13 @@ def test_all_streams_have_the_same_learner():
 @pytest.mark.parametrize(("name", "experts", "classes", "images"), STREAMS, ids=NAMES)
 def test_what_is_kept_takes_no_more_bytes_than_the_papers_images(name, experts, classes, images):
     settings = resolve(name).settings
-    kept = settings.selector.memory * ENTRY + experts * settings.pruner.memory * (ENTRY - 4)
+    coded = int(settings.selector.codec.share * IMAGE) + KEYS
+    own = experts * settings.pruner.memory * (IMAGE + KEYS - 4)
     sums = 4 * (WIDTH * (WIDTH + 1) // 2 + experts * classes * (WIDTH + 1))
-    assert kept + sums <= images * IMAGE
+    assert (
+        settings.selector.memory * coded + own + sums + TRAINING[experts * classes]
+        <= images * IMAGE
+    )
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,8 @@ def test_on_a_gpu_a_recorded_night_teaches_what_an_eager_one_does(monkeypatch):
         if not recorded:
             monkeypatch.setattr(dreaming, "replayed", lambda work, *_: work)
         learner = CNDPM(settings=small_conv(temperature=0.05), device="cuda")
-        feed(learner, stream)
+        with torch.backends.cudnn.flags(deterministic=True, benchmark=False, allow_tf32=False):
+            feed(learner, stream)
         taught.append(learner.built.experts[0].state_dict())
     for name, value in taught[0].items():
         assert torch.allclose(value, taught[1][name], atol=1e-3), name

@@ -1,13 +1,17 @@
 """GDumb: the balanced memory by hand, and a network trained only when an answer is wanted."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
 from worlds import a, feed, small_gdumb
 
+from tame import load
 from tame.checks.failure import difference
+from tame.core.codec import Codec
 from tame.engine.recipe import Recipe
+from tame.errors import InputError
 from tame.methods.balanced import Balanced
 from tame.methods.gdumb import GDumb, GDumbSettings
 from tame.streams.split import Split
@@ -107,3 +111,22 @@ def test_embedded_digits_are_learned_from_a_balanced_memory():
 def test_impossible_settings_are_refused(bad):
     with pytest.raises(ValueError, match="not 0"):
         GDumbSettings(**bad)
+
+
+def test_with_a_codec_it_keeps_coded_images_and_answers_alike_after_loading(tmp_path):
+    segment = list(Split(order=(0,), batch=50).open(seed=0).batches())[:6]
+    settings = replace(small_gdumb(), codec=Codec(share=0.25), memory=200)
+    learner = GDumb(net="lenet", settings=settings)
+    feed(learner, segment)
+    assert learner.sizes().sample_bytes == 200 * (int(0.25 * 28 * 28) + 8)
+    answers = learner.predict(segment[0].x)
+    assert (answers == segment[0].y).double().mean() > 0.9
+    learner.save(tmp_path / "model.tame")
+    assert torch.equal(load(tmp_path / "model.tame").predict(segment[0].x), answers)
+
+
+def test_a_codec_refuses_what_is_no_image_and_nothing_is_learned():
+    learner = GDumb(net=NET, settings=replace(small_gdumb(), codec=Codec()))
+    with pytest.raises(InputError, match="codec keeps images in bytes"):
+        learner.observe(a(1)[0])
+    assert learner.sizes().samples == 0

@@ -56,6 +56,14 @@ def test_held_back_samples_are_never_shown_and_are_the_same_in_every_pass():
     assert part.truth().origins == (0, 1)
 
 
+def test_a_trial_shows_samples_no_more_often_than_asked_and_than_its_row_does(tmp_path):
+    grid = GRID.replace("segments = 2", "segments = 2\npasses = 3")
+    often = '[methods.often]\nmethod = "er"\nstream = {passes = 9}\ntune = {memory = [5, 9]}\n'
+    found = trials(read_plan(write(tmp_path, grid + often)))
+    passes = {trial.row: trial.table["stream"]["passes"] for trial in found}
+    assert passes == {"finetune": 1, "ewc": 1, "often": 3}
+
+
 def test_every_row_has_as_many_trials(tmp_path):
     found = trials(read_plan(write(tmp_path)))
     assert [trial.row for trial in found] == ["finetune"] * 2 + ["ewc"] * 2

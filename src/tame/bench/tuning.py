@@ -33,7 +33,7 @@ _MARK = "trial"
 class Tuning:
     """How a grid is tuned; a trial that takes more than `minutes` counts as failed.
 
-    `passes` is how often a trial shows each sample; 0 is as often as the grid does.
+    `passes` is how often a trial shows each sample at most; 0 is as often as the grid does.
     """
 
     trials: int = 8
@@ -90,9 +90,11 @@ def _of_row(
     if any(tuning.seed in seeds for seeds in wanted.values()):
         raise ConfigError(f"tuning has a seed of its own, and {tuning.seed} is one of '{row}'")
     for stream, values in itertools.product(wanted, candidates):
-        shorter = {"stream": {"passes": tuning.passes}} if tuning.passes else {}
-        own = [*changes, nested(values), shorter, {"seed": tuning.seed}]
-        table = plan.experiment(row, stream, own).table() | {_MARK: dump(tuning)}
+        own = [*changes, nested(values), {"seed": tuning.seed}]
+        table = plan.experiment(row, stream, own).table()
+        if 0 < tuning.passes < table["stream"].get("passes", 1):
+            table = merge(table, {"stream": {"passes": tuning.passes}})
+        table |= {_MARK: dump(tuning)}
         yield Trial(row, stream, values, table, plan.minutes(row, stream))
 
 

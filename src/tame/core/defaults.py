@@ -6,6 +6,7 @@ import torch
 
 from tame.core.augment import Affine, Crop
 from tame.core.class_selector import ClassSelector
+from tame.core.codec import Codec
 from tame.core.detectors.deviation import Deviation
 from tame.core.gradual import Gradual
 from tame.core.inputs import GREY_DIMENSIONS, IMAGE_DIMENSIONS, Inputs
@@ -61,9 +62,11 @@ def pretrained() -> Settings:
         selector=MomentSelector(
             net=lite,
             inputs=Inputs(size=size),
-            share=0.7,
+            memory=28_100,
+            codec=Codec(share=0.25),
+            share=0.9,
             training=Recipe(
-                epochs=32,
+                epochs=20,
                 batch=64,
                 rate=0.02,
                 nesterov=True,
