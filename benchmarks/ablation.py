@@ -21,7 +21,6 @@ from typing import Any
 
 import variants
 
-from tame.bench.experiment import Experiment, resolve
 from tame.bench.run import Unwatched, start
 from tame.config import assignment
 from tame.registry import DETECTORS, Entry
@@ -37,16 +36,9 @@ def register() -> None:
     DETECTORS.entries()["blind"] = Entry("blind:Blind", "looks at nothing")
 
 
-def held_back(preset: str, changes: list[Row]) -> Experiment:
-    """Return an experiment on the same stream less a tenth of its training data."""
-    data = resolve(preset, changes).stream.data
-    less = f"held-back:{data}" if isinstance(data, str) else [f"held-back:{one}" for one in data]
-    return resolve(preset, [*changes, {"stream": {"data": less}}])
-
-
 def measured(preset: str, changes: list[Row]) -> Row:
     """Run an experiment and return its figures."""
-    experiment = held_back(preset, changes)
+    experiment = variants.held_back(preset, changes)
     with tempfile.TemporaryDirectory() as folder:
         result = start(experiment, folder, Unwatched(), overwrite=True)
     return {

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tame.bench.experiment import Experiment, resolve
 from tame.bench.machine import hardware, versions
 from tame.config import assignment
 
@@ -33,6 +34,13 @@ def asked(options: argparse.ArgumentParser) -> argparse.Namespace:
 def changes(text: str) -> list[dict[str, Any]]:
     """Return the changes KEY=VALUE[;KEY=VALUE] of one variant."""
     return [assignment(one) for one in text.split(";") if one]
+
+
+def held_back(preset: str, changes: list[dict[str, Any]]) -> Experiment:
+    """Return an experiment on the same stream less a tenth of its training data."""
+    data = resolve(preset, changes).stream.data
+    less = f"held-back:{data}" if isinstance(data, str) else [f"held-back:{one}" for one in data]
+    return resolve(preset, [*changes, {"stream": {"data": less}}])
 
 
 def told(settings: list[str]) -> list[str]:

@@ -122,6 +122,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
     os.kill(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert "stopping after this batch" in output
     assert "nothing is lost" in output
     assert "--resume" in output
     assert (place / "model.tame").exists()

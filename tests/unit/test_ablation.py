@@ -5,6 +5,7 @@ from pathlib import Path
 
 import ablation
 import pytest
+import variants
 from blind import Blind
 
 from tame.bench.experiment import resolve
@@ -24,10 +25,10 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("preset", STUDIES)
 def test_every_variant_makes_a_learner_and_differs_from_the_preset(preset: str):
-    plain = ablation.held_back(preset, [])
+    plain = variants.held_back(preset, [])
     assert "held-back:" in str(plain.stream.data)
     for name, change in STUDIES[preset].items():
-        made = ablation.held_back(preset, [change])
+        made = variants.held_back(preset, [change])
         made.learner()
         assert made != plain, name
         assert made.stream == plain.stream, name
@@ -51,7 +52,7 @@ def test_a_study_goes_on_where_its_file_ends(tmp_path: Path, capsys: pytest.Capt
 def test_boundaries_at_random_are_others_for_every_seed():
     asked = ablation.parser().parse_args(["split-mnist"])
     found = [run["changes"] for name, run in ablation.missing(asked, {}) if "random" in name]
-    detectors = [ablation.held_back("split-mnist", changes).settings.detector for changes in found]
+    detectors = [variants.held_back("split-mnist", changes).settings.detector for changes in found]
     assert detectors == [Blind(850, seed) for seed in range(3)]
 
 

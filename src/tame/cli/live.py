@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from tame.types import Change, Observation
 
 PAUSE = 0.1
+STOPPING = "stopping after this batch; Ctrl-C again stops now, back to the last checkpoint"
 
 
 class LiveView:
@@ -88,6 +89,7 @@ class LiveView:
         if self._phase != "stream" or self._stop:
             raise KeyboardInterrupt
         self._stop = True
+        self.console.print(STOPPING)
 
 
 def _whom(expert: int) -> str:
