@@ -37,7 +37,8 @@ def cell(row, grid="split-mnist", stream="split-mnist", seed=0, strict=0.5):
 def kept(tmp_path):
     """Return a folder of kept cells and one of a single run of TAME."""
     folder = tmp_path / "grids"
-    for row in ("ewc", "itaml", "oracle", "cndpm", "er at TAME's bytes", "joint", "tame"):
+    for row in ("ewc", "itaml", "oracle", "cndpm", "hcl-fr", "hcl-gr", "er at TAME's bytes",
+                "joint", "tame"):  # fmt: skip
         for seed in (0, 1):
             write_text(folder / "split-mnist" / f"split-mnist.{row}-seed{seed}.json",
                        json.dumps(cell(row, seed=seed)))  # fmt: skip
@@ -69,6 +70,7 @@ def test_competitors_stand_beside_the_papers_numbers_grouped_as_told(kept):
     assert "1.5 kB" in ewc
     alone = next(line for line in lines if "one sample at a time" in line)
     assert "25.00 ± 0.00" in alone
+    assert starts.index("HCL-GR *") == starts.index("HCL-FR *") + 1
     assert "TAME *" in starts  # in the grid's regime, beside the run of the paper's
     assert "SI" in starts  # not run: the paper's number and dashes
 

@@ -112,7 +112,8 @@ def _method_rows(
     accuracy = DASH if cell.accuracy is None else f"{cell.accuracy:.2f}"
     mark = f" {MARKS[cell.doubt]}" if cell.doubt else ""
     groups = found(results, data, row.method)
-    grid = [group for name, group in rivals.of(data).items() if name in _rows_of(row.method)]
+    of_grid = rivals.of(data)
+    grid = [(name, of_grid[name]) for name in of_grid if name in _rows_of(row.method)]
     published = [accuracy + mark, cell.parameters or DASH]
     if not groups and not grid:
         yield [row.title, *published, *[DASH] * (len(_COLUMNS) - 3)]
@@ -120,10 +121,11 @@ def _method_rows(
         twin = group.name.startswith(data + _TWIN)
         title = f"{row.title}, global labels" if twin else row.title
         yield [title, *([DASH, DASH] if twin else published), *_ours(group)]
-    for number, group in enumerate(grid):
+    for number, (name, group) in enumerate(grid):
         first = not number and not groups
-        yield [f"{row.title} *", *(published if first else [DASH, DASH]), *_ours(group)]
-        yield from _one_by_one(row.title, group)
+        title = row.title if name == row.method else name.upper()
+        yield [f"{title} *", *(published if first else [DASH, DASH]), *_ours(group)]
+        yield from _one_by_one(title, group)
 
 
 def _one_by_one(title: str, group: Group) -> Iterator[list[str]]:
