@@ -104,12 +104,6 @@ SOURCES = {
     "hcl-gr-split-mnist": Source(
         "as the TAME paper quotes HCL-GR", HCL_SETTING + "one pass", 84.65, "strict"
     ),
-    "hcl-fr-split-mnist-long": Source(
-        "as the TAME paper quotes HCL-FR", HCL_SETTING + "ten passes", 90.89, "strict"
-    ),
-    "hcl-gr-split-mnist-long": Source(
-        "as the TAME paper quotes HCL-GR", HCL_SETTING + "ten passes", 84.65, "strict"
-    ),
 }
 
 
