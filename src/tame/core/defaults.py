@@ -87,8 +87,11 @@ def small() -> Settings:
         training=Training(rate=0.1, milestones=(235, 705, 1645, 3525, 7285), decay=0.7071),
         selector=ClassSelector(
             net={"name": "convnet", "widths": [16, 24, 32, 48], "halved": [0, 1, 3]},
+            memory=22_600,
+            codec=Codec(share=0.25),
+            nonzero=26_200,
             training=Recipe(
-                epochs=100,
+                epochs=30,
                 rate=0.1,
                 nesterov=True,
                 weight_decay=5e-4,
