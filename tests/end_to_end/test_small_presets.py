@@ -65,7 +65,8 @@ def test_experts_of_digits_in_colour_are_as_small_as_the_papers(preset: str):
     assert sum(parameter.numel() for parameter in net.parameters()) <= DOMAIN
     assert not experiment.stream.own_normalisation  # nothing tells the domain
     settings, image = experiment.settings, 3 * 32 * 32
-    kept = settings.selector.memory * (image + BESIDE) + 2 * settings.pruner.memory * (image + BESIDE - 4)
+    kept = settings.selector.memory * (image + BESIDE)
+    kept += 2 * settings.pruner.memory * (image + BESIDE - 4)
     assert kept <= (2500 + 2 * 1000) * image
 
 
