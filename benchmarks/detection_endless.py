@@ -37,11 +37,12 @@ Task = tuple[str, str, int, int]
 
 
 def experiment(row: str, stream: str, seed: int, segments: int) -> Experiment:
-    """Return one run: a detector and a conduct on a stream of so many segments."""
-    detector, conduct = row.split()
+    """Return one run: a detector, a conduct and what newcomers start from, on so many segments."""
+    detector, conduct, *start = row.split()
     course = {"data": "embedded", "batch": 32, "drawn": segments, **STREAMS[stream]}
     given = {"detector": detector, "conduct": conduct, "seed": seed, "stream": course}
-    return resolve("bench/detection", [given])
+    begun = [{"training": {"start": name}} for name in start]
+    return resolve("bench/detection", [given, *begun])
 
 
 def resident() -> int:

@@ -70,7 +70,9 @@ def test_every_detector_has_committed_results():
 
 
 def test_an_endless_run_is_followed_and_measured():
-    made = experiment("quorum careful", "local", 0, 4)
+    made = experiment("quorum careful features", "local", 0, 4)
+    assert made.settings.training.start == "features"
+    assert experiment("quorum careful", "local", 0, 4).settings.training.start == "fresh"
     stream = made.open_stream()
     truth = stream.truth()
     assert len(truth.origins) == 4

@@ -8,7 +8,7 @@ from worlds import feed
 
 from tame import Batch
 from tame.core.class_selector import ClassSelector
-from tame.core.keepsake import undo_if_worse
+from tame.core.keepsake import has_lost
 from tame.core.merging import merge_same
 from tame.core.reservoir import Reservoir
 from tame.core.ring import cloned
@@ -109,11 +109,14 @@ def test_a_pruned_expert_that_decays_is_put_back():
     assert (expert.id, expert.is_pruned) == (0, True)
     before = cloned(expert.brief())
     scene = learner._scene(learner._pool)
-    assert not undo_if_worse(scene, expert, before)
+    ledger = learner._practice._ledger
+    assert not has_lost(scene, expert, before)
     with torch.no_grad():
         for weight in expert.network.net.parameters():
             weight.neg_()
-    assert undo_if_worse(scene, expert, before)
+    assert has_lost(scene, expert, before)
+    ledger._keepsake = before
+    ledger.close(scene)
     for name, value in expert.network.net.state_dict().items():
         assert torch.equal(value, before["network"]["net"][name])
 

@@ -196,6 +196,8 @@ class Expert:
         self._ahead = None
         restore_torch(self.draws, state["draws"])
         self.mark = as_mark(state.get("mark"))
+        if self.compact is not None and self.compact.steps > self.network.steps:
+            self.compact = None  # of a later time, which will not come again as it was
 
     def state_dict(self) -> State:
         compact = self.compact

@@ -1,12 +1,12 @@
 """What was learned lately and by whom, and how it is undone or given to another."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tame.core.accounting import tensor_bytes
 from tame.core.conduct import Careful
 from tame.core.dating import date
 from tame.core.expert import Expert
-from tame.core.keepsake import undo_if_worse
+from tame.core.keepsake import has_lost
 from tame.core.mark import RECENT, Level, Mark
 from tame.core.ring import Ring, Snapshot, cloned, take
 from tame.core.scene import Scene
@@ -31,7 +31,7 @@ class Ledger:
         self._ring = Ring(settings.spacing, settings.horizon)
         self._level = Level()
         self._rival, self._until = NOBODY, 0  # who was left, and before which step it may own some
-        self._keepsake: State | None = None  # a pruned expert as it came back
+        self._keepsake: State | None = None  # the active expert as it came back
         self._taken: Snapshot | None = None  # before the batch that is being measured
 
     def measure(self, scene: Scene, lesson: Lesson, *, release: bool) -> tuple[Waiting, Reading]:
@@ -107,25 +107,32 @@ class Ledger:
         return recent if fit.learned and fit.has_moved else []
 
     def recover(self, scene: Scene, held: Sequence[Waiting]) -> bool:
-        """Put the active expert back to a snapshot that knows what is held, if there is one.
+        """Put the active expert back to a time when it knew what is held, if there is one.
 
         Then nothing has changed but the expert, which had lost its way: a step on one odd sample
-        can throw a network far off. What it learned since then it does not learn again.
+        can throw a network far off, and so can a change that nobody noticed. What it learned since
+        then it does not learn again.
         """
         expert, lessons = scene.pool.active, [scene.lesson(one.raw, one.slots) for one in held]
         usual, plan = self.usual(expert), expert.network.plan
-        for kept in reversed(self._ring):
-            slots = kept.expert["network"]["slots"]
+        for state, level in self._earlier():
+            slots = state["network"]["slots"]
             if usual is None or slots < scene.live:
                 return False
             net = plan.build(slots, "frame")
-            net.load_state_dict(kept.expert["network"]["net"])
+            net.load_state_dict(state["network"]["net"])
             fit = usual.fit(*(read(losses_under(net, plan, lesson)) for lesson in lessons))
             if fit.claims:
-                expert.resume(kept.expert)
-                self._level = Level.restore(kept.level)
+                expert.resume(state)
+                self._level = Level(expert.mark) if level is None else Level.restore(level)
                 return True
         return False
+
+    def _earlier(self) -> Iterator[tuple[State, State | None]]:
+        """Yield the states of the active expert that were kept, newest first, and their levels."""
+        yield from ((kept.expert, kept.level) for kept in reversed(self._ring))
+        if self._keepsake is not None:
+            yield self._keepsake, None
 
     def leave(self, scene: Scene, noticed: int) -> int:
         """Date the change and undo what the active expert learned since; return the date."""
@@ -140,7 +147,8 @@ class Ledger:
                     self._repeat(scene, old, batch)
         old.forget()
         old.mark = self.mark(old)
-        self._look_back(scene, old)
+        if self._has_lost(scene, old):
+            self._put_back(old)
         return since
 
     def begin(self, expert: Expert, old: int = NOBODY, since: int = 0) -> None:
@@ -149,7 +157,7 @@ class Ledger:
         self._rival, self._until = old, since + 2 * self._horizon
         self._ring.clear()
         self._level = Level(expert.mark)
-        self._keepsake = cloned(expert.brief()) if expert.is_pruned else None
+        self._keep(expert)
 
         def renew(batch: Waiting) -> Waiting:
             late = old != NOBODY and batch.owner == old and batch.step >= since
@@ -187,15 +195,28 @@ class Ledger:
         self.release(scene, most=0)
         active = scene.pool.active
         active.mark = self.mark(active)
-        self._look_back(scene, active)
-        self._keepsake = cloned(active.brief()) if active.is_pruned else None
+        lost = self._has_lost(scene, active)
+        if lost and active.is_pruned:
+            self._put_back(active)
+        if active.is_pruned or (self._keepsake is not None and not lost):
+            self._keep(active)  # one that lost may be following its world: see when it is left
         self._ring.clear()
         self._rival = NOBODY
 
-    def _look_back(self, scene: Scene, expert: Expert) -> None:
-        """Undo what a pruned expert learned since it came back, if it is the worse for it."""
-        if self._keepsake is not None and undo_if_worse(scene, expert, self._keepsake):
-            self._level = Level(expert.mark)
+    def _keep(self, expert: Expert) -> None:
+        """Keep how an expert is that comes back; a newcomer was not here before."""
+        returns = expert.mark is not None and self._rolls_back
+        self._keepsake = cloned(expert.brief()) if expert.is_pruned or returns else None
+
+    def _has_lost(self, scene: Scene, expert: Expert) -> bool:
+        """Say whether the active expert is the worse for what it learned since it came back."""
+        return self._keepsake is not None and has_lost(scene, expert, self._keepsake)
+
+    def _put_back(self, expert: Expert) -> None:
+        """Undo all that the active expert learned since it came back."""
+        assert self._keepsake is not None  # noqa: S101 (asked of one that has lost)
+        expert.resume(self._keepsake)
+        self._level = Level(expert.mark)
 
     def preview(self, selector: Selector) -> Selector:
         """Return the selector as if all batches were in its reservoir."""
