@@ -65,8 +65,10 @@ _LEGEND = (
     "right task only. *Again* is a second set of runs, on seeds and class orders nothing was "
     "chosen by. Settings were fixed on training samples held back, and every cell was run once. "
     "Mean ± 95 % interval (n seeds). *Size* is non-zero parameters, all that prediction "
-    "multiplies with; *kept* is the bytes of samples, statistics and training's own state. "
-    "† The paper prints no size here; the limit is ours."
+    "multiplies with; *kept* is the bytes of samples and statistics, at most those of the images "
+    "the paper keeps; *state of training* is the active expert's: its weights before pruning, its "
+    "optimiser and what it takes to undo its last steps. † The paper prints no size here; the "
+    "limit is ours."
 )
 _MISSING = (
     "**What is missing** to 100: what experts get wrong when each sample goes to its own expert "
@@ -75,9 +77,10 @@ _MISSING = (
     "everything at once."
 )
 _FIRST = (
-    "stream", "strict", "again", "size (at most)", "kept (at most)", "paper: within task", "size",
+    "stream", "strict", "again", "size (at most)", "kept (at most)", "state of training",
+    "paper: within task", "size",
 )  # fmt: skip
-_SECOND = ("stream", "rival", "strict", "ours less that", "kept")
+_SECOND = ("stream", "rival", "strict", "ours less that", "kept, with all state")
 _THIRD = (
     "stream", "within segment", "selector", "experts", "delay", "false alarms", "experts' errors",
     "pruning", "routing", "joint",
@@ -104,7 +107,8 @@ def _first_rows(rivals: Rivals) -> Iterator[list[str]]:
             _limited(
                 amount(measured(group, measures.nonzero)), budget.parameters if budget else ""
             ),
-            _limited(_written(group), size(budget.kept) if budget and budget.kept else ""),
+            _limited(_written(group, _kept), size(budget.kept) if budget and budget.kept else ""),
+            _written(group, _state),
             *_published(name),
         ]
 
@@ -118,7 +122,8 @@ def _second_rows(rivals: Rivals) -> Iterator[list[str]]:
         }
         for row, group in found.items():
             ahead = difference(ours, group, measures.strict)
-            yield [title, row, _counted(group, measures.strict), signed(ahead), _written(group)]
+            strict, kept = _counted(group, measures.strict), _written(group, _whole)
+            yield [title, row, strict, signed(ahead), kept]
 
 
 def _third_rows(rivals: Rivals) -> Iterator[list[str]]:
@@ -163,13 +168,23 @@ def _limited(found: str, most: str) -> str:
     return f"{found} ({most})" if most else found
 
 
-def _written(group: Group) -> str:
-    kept = measured(group, _kept)
+def _written(group: Group, part: measures.Measure) -> str:
+    kept = measured(group, part)
     return DASH if kept is None else size(round(kept.mean))
 
 
 def _kept(run: dict[str, Any]) -> float | None:
-    """Return the bytes kept to go on learning: samples, statistics and state of training."""
+    sizes = run.get("bytes")
+    return None if sizes is None else sizes["samples"]
+
+
+def _state(run: dict[str, Any]) -> float | None:
+    sizes = run.get("bytes")
+    return None if sizes is None else sizes["training_state"]
+
+
+def _whole(run: dict[str, Any]) -> float | None:
+    """Return all bytes kept to go on learning; some rivals keep their sums as training's state."""
     sizes = run.get("bytes")
     return None if sizes is None else sizes["samples"] + sizes["training_state"]
 
