@@ -14,6 +14,7 @@ from tame.bench.wording import DASH, size
 
 GRID, AGAIN = "headline", "confirm"
 OURS, UNPRUNED, JOINT = "tame", "tame unpruned", "joint"
+_SAMPLES, _STATE = "samples", "training_state"  # statistics: among samples (ours) or state (rivals)
 
 
 class Budget(NamedTuple):
@@ -107,8 +108,10 @@ def _first_rows(rivals: Rivals) -> Iterator[list[str]]:
             _limited(
                 amount(measured(group, measures.nonzero)), budget.parameters if budget else ""
             ),
-            _limited(_written(group, _kept), size(budget.kept) if budget and budget.kept else ""),
-            _written(group, _state),
+            _limited(
+                _written(group, _SAMPLES), size(budget.kept) if budget and budget.kept else ""
+            ),
+            _written(group, _STATE),
             *_published(name),
         ]
 
@@ -122,7 +125,7 @@ def _second_rows(rivals: Rivals) -> Iterator[list[str]]:
         }
         for row, group in found.items():
             ahead = difference(ours, group, measures.strict)
-            strict, kept = _counted(group, measures.strict), _written(group, _whole)
+            strict, kept = _counted(group, measures.strict), _written(group, _SAMPLES, _STATE)
             yield [title, row, strict, signed(ahead), kept]
 
 
@@ -168,25 +171,15 @@ def _limited(found: str, most: str) -> str:
     return f"{found} ({most})" if most else found
 
 
-def _written(group: Group, part: measures.Measure) -> str:
-    kept = measured(group, part)
-    return DASH if kept is None else size(round(kept.mean))
+def _written(group: Group, *parts: str) -> str:
+    """Return the mean bytes of some parts of what is kept to go on learning."""
 
+    def kept(run: dict[str, Any]) -> float | None:
+        sizes = run.get("bytes")
+        return None if sizes is None else sum(sizes[part] for part in parts)
 
-def _kept(run: dict[str, Any]) -> float | None:
-    sizes = run.get("bytes")
-    return None if sizes is None else sizes["samples"]
-
-
-def _state(run: dict[str, Any]) -> float | None:
-    sizes = run.get("bytes")
-    return None if sizes is None else sizes["training_state"]
-
-
-def _whole(run: dict[str, Any]) -> float | None:
-    """Return all bytes kept to go on learning; some rivals keep their sums as training's state."""
-    sizes = run.get("bytes")
-    return None if sizes is None else sizes["samples"] + sizes["training_state"]
+    found = measured(group, kept)
+    return DASH if found is None else size(round(found.mean))
 
 
 def _published(data: str) -> tuple[str, str]:
