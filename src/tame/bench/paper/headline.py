@@ -51,7 +51,8 @@ def headline(rivals: Rivals) -> str:
         "What is reached",
         _LEGEND,
         table(_FIRST, _first_rows(rivals)),
-        "**Against rivals** in the same harness, strict, and how far ours is ahead, seed by seed:",
+        "**Against rivals** in the same harness, strict, and how far ours is ahead, seed by seed. "
+        "Their size, as ours, has every statistic that an answer multiplies with:",
         table(_SECOND, _second_rows(rivals)),
         _MISSING,
         table(_THIRD, _third_rows(rivals)),
@@ -81,7 +82,7 @@ _FIRST = (
     "stream", "strict", "again", "size (at most)", "kept (at most)", "state of training",
     "paper: within task", "size",
 )  # fmt: skip
-_SECOND = ("stream", "rival", "strict", "ours less that", "kept, with all state")
+_SECOND = ("stream", "rival", "strict", "ours less that", "size", "kept, with all state")
 _THIRD = (
     "stream", "within segment", "selector", "experts", "delay", "false alarms", "experts' errors",
     "pruning", "routing", "joint",
@@ -125,8 +126,9 @@ def _second_rows(rivals: Rivals) -> Iterator[list[str]]:
         }
         for row, group in found.items():
             ahead = difference(ours, group, measures.strict)
-            strict, kept = _counted(group, measures.strict), _written(group, _SAMPLES, _STATE)
-            yield [title, row, strict, signed(ahead), kept]
+            strict, numbers = _counted(group, measures.strict), measured(group, measures.nonzero)
+            kept = _written(group, _SAMPLES, _STATE)
+            yield [title, row, strict, signed(ahead), amount(numbers), kept]
 
 
 def _third_rows(rivals: Rivals) -> Iterator[list[str]]:
