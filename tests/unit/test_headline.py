@@ -19,6 +19,7 @@ def put(folder, row, grid="headline", stream="split-cifar100-20", **given: float
         made["accuracy"]["oracle"] = given.get("oracle")
         made["detection"] = {"delays": [0, 2], "missed": 0, "false_alarms": 0}
         made |= {"selector_accuracy": 0.81, "experts": 20}
+        made["parameters"] |= {"nonzero": given.get("nonzero", 7_100_000)}
         made["bytes"] = {"model": 9, "samples": 30_000_000, "training_state": 2_000_000}
         name = f"{stream}.{row}-seed{seed}.json"
         write_text(folder / grid / name, json.dumps(made))
@@ -29,7 +30,7 @@ def text(tmp_path):
     put(tmp_path, "tame", **OURS)
     put(tmp_path, "tame", "confirm", seeds=3, strict=0.77)
     put(tmp_path, "tame unpruned", seeds=3, strict=0.70, oracle=0.97)
-    put(tmp_path, "gdumb", seeds=3, strict=0.75)
+    put(tmp_path, "gdumb", seeds=3, strict=0.75, nonzero=3_570_000)
     put(tmp_path, "joint", strict=0.85)
     put(tmp_path, "tame", stream="svhn-mnist", seeds=3, strict=0.97, oracle=0.98)
     return headline(read_rivals(tmp_path))
@@ -52,7 +53,7 @@ def test_ours_stands_beside_its_limits_and_the_papers_figures(text):
 
 def test_rivals_are_paired_with_ours_by_seed_and_nothing_else_counts_as_one(text):
     _, second, _ = rows(text, "Split CIFAR-100 (20)")
-    assert second[1:] == ["gdumb", "76.00 ± 2.48 (3)", "+5.00 ± 0.00", "32.0 MB"]
+    assert second[1:] == ["gdumb", "76.00 ± 2.48 (3)", "+5.00 ± 0.00", "3.57M", "32.0 MB"]
 
 
 def test_what_is_missing_is_split_and_the_bound_stands_beside_it(text):
