@@ -75,6 +75,18 @@ def test_text_has_every_figure():
     assert "| theirs | 2 (2); 2 of 4 within 3, never 2 | 40 (40); 0 of 2 within 3 |" in lines
 
 
+def test_every_row_is_summed_up_over_the_streams_that_all_have_and_no_label_gives_away():
+    other = Board("other", board().rows[:2])
+    leaky = board("leaky", detection={"leaks": 1})
+    lines = markdown("small", [board(), other, leaky], COMPARED).splitlines()
+    start = lines.index("## Every row, over all streams whose labels do not leak")
+    text = lines[start : lines.index("## turns: right again")]
+    ours = "| ours careful | 0.5 (4) | 8.5 (12) | 0 of 8 | 8 | 0 | 12 | +0.5, exact 2 of 4 | 85.00"
+    assert sum(line.startswith(f"{ours} | 70.00 |") for line in text) == 1
+    assert sum(line.startswith("| theirs") for line in text) == 1
+    assert not any(line.startswith(("| top", "| bare")) for line in text)  # not on both
+
+
 def test_streams_whose_labels_leak_are_marked_and_give_no_headline():
     fair, told = board(), board("told", detection={"leaks": 2})
     assert (leaking(fair), leaking(told)) == (False, True)

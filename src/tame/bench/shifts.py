@@ -170,6 +170,22 @@ def recovered(row: Row, *, returned: bool) -> str:
     return f"{middle(times)}; {soon} of {len(told)} within {SOON}{never}"
 
 
+def pooled(boards: Sequence[Board]) -> dict[str, list[Row]]:
+    """Return each row that is on all streams whose labels do not leak, stream by stream."""
+    fair = [board for board in boards if not leaking(board)]
+    rows: dict[str, list[Row]] = {}
+    for board in fair:
+        for row in board.rows:
+            rows.setdefault(row.name, []).append(row)
+    return {name: found for name, found in rows.items() if len(found) == len(fair)}
+
+
+def over_streams(rows: Sequence[Row], measure: Measure) -> str:
+    """Return the mean over streams of what a row has on average over seeds."""
+    found = [spread.mean for row in rows if (spread := row.over_seeds(measure)) is not None]
+    return f"{fmean(found):.2f}" if found else DASH
+
+
 def false_rate(row: Row) -> float | None:
     """Return commitments that belong to no change, in a thousand batches."""
     batches = sum(run["samples"] / run["stream"]["batch"] for run in row.runs)

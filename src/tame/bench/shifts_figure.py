@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 from tame.bench.drawing import origin_colour
 from tame.bench.leaderboard import Board, Row
 from tame.bench.paper.canvas import Plate
-from tame.bench.shifts import false_rate, leaking, over_all, total
+from tame.bench.shifts import false_rate, over_all, pooled, total
 
 MOST = 100  # batches: what a missed change counts as
 _SIGNS = "osD^vP*X"
@@ -31,12 +31,7 @@ class Trade(NamedTuple):
 
 def trades(boards: Sequence[Board]) -> list[Trade]:
     """Return the trade of every row that is on all streams whose labels do not leak."""
-    fair = [board for board in boards if not leaking(board)]
-    rows: dict[str, list[Row]] = {}
-    for board in fair:
-        for row in board.rows:
-            rows.setdefault(row.name, []).append(row)
-    return [_trade(name, found) for name, found in rows.items() if len(found) == len(fair)]
+    return [_trade(name, found) for name, found in pooled(boards).items()]
 
 
 def _trade(name: str, rows: Sequence[Row]) -> Trade:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tame.bench.grid import Grid
-from tame.bench.leaderboard import Board, Measure, headline
+from tame.bench.leaderboard import Board, Measure, Row, headline
 from tame.bench.paper.canvas import save
 from tame.bench.paper.layout import table
 from tame.bench.shifts import (
@@ -17,6 +17,8 @@ from tame.bench.shifts import (
     leaking,
     misplaced,
     named,
+    over_streams,
+    pooled,
     prequential,
     recovered,
     total,
@@ -45,6 +47,8 @@ NOTES = {
     "error, of differences seed by seed",
 }
 
+_TOGETHER = ("alarm", "sure", "missed", "false", "wrong reuse", "wrong recruits", "experts off")
+
 
 def write_shifts(grid: Grid, boards: Sequence[Board], root: Path) -> Path:
     """Write `detection.md` and its picture, `detection.svg` and `.png`; return the text's place."""
@@ -71,10 +75,31 @@ def markdown(
         parts += [f"## The default, by {what} accuracy", *_standing(boards, compared, measure)]
     if picture:
         parts += ["## Delay against false alarms", "![delay against false alarms](detection.svg)"]
-    parts += [*_recovery(boards), *_rollback(boards, compared)]
+    parts += [*_all_rows(boards), *_recovery(boards), *_rollback(boards, compared)]
     parts += [part for board in boards for part in _stream(board)]
     parts += ["## What each number means", "\n".join(f"- **{k}**: {v}" for k, v in NOTES.items())]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _all_rows(boards: Sequence[Board]) -> Iterator[str]:
+    """Yield what every row did on all streams whose labels do not leak, taken together."""
+    found = pooled(boards)
+    if not found:
+        return
+    yield "## Every row, over all streams whose labels do not leak"
+    together = [column for column in COLUMNS if column.title in _TOGETHER]
+    head = ["row", *(column.title for column in together), "strict", "prequential"]
+    lines = [
+        [name, *(column.write(_joined(rows)) for column in together)]
+        + [over_streams(rows, measure) for measure in (headline, prequential)]
+        for name, rows in found.items()
+    ]
+    yield table(head, lines)
+    yield "Accuracies are means over streams; all else is over all changes of all runs."
+
+
+def _joined(rows: Sequence[Row]) -> Row:
+    return Row(rows[0].name, tuple(run for row in rows for run in row.runs))
 
 
 def _stream(board: Board) -> Iterator[str]:
