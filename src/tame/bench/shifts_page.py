@@ -90,16 +90,22 @@ def _all_rows(boards: Sequence[Board]) -> Iterator[str]:
     together = [column for column in COLUMNS if column.title in _TOGETHER]
     head = ["row", *(column.title for column in together), "strict", "prequential"]
     lines = [
-        [name, *(column.write(_joined(rows)) for column in together)]
-        + [over_streams(rows, measure) for measure in (headline, prequential)]
-        for name, rows in found.items()
+        [
+            name,
+            *(column.write(row) for column in together),
+            *(over_streams(found[name], measure) for measure in (headline, prequential)),
+        ]
+        for name, row in _joined(found).items()
     ]
     yield table(head, lines)
     yield "Accuracies are means over streams; all else is over all changes of all runs."
 
 
-def _joined(rows: Sequence[Row]) -> Row:
-    return Row(rows[0].name, tuple(run for row in rows for run in row.runs))
+def _joined(found: Mapping[str, Sequence[Row]]) -> dict[str, Row]:
+    return {
+        name: Row(name, tuple(run for row in rows for run in row.runs))
+        for name, rows in found.items()
+    }
 
 
 def _stream(board: Board) -> Iterator[str]:
