@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -24,6 +23,8 @@ from tame.types import (
     When,
     silent,
 )
+
+AT_ONCE = 10_000  # samples: what a digest multiplies takes eight times their bytes
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Joint(PlainLearner[JointSettings]):
     def _set_up(self) -> None:
         self._single = SingleNetwork(self.net, self.seed, self.settings, self.device)
         self._store: list[tuple[Tensor, Tensor]] = []
-        self._hashes = np.empty(0, dtype=np.uint64)
+        self._known: set[int] = set()  # digests of what is stored: one look-up a sample
         self._joint: nn.Module | None = None
         self._fitted = (0, 0)
 
@@ -64,7 +65,7 @@ class Joint(PlainLearner[JointSettings]):
 
     def consolidate(self, progress: Progress = silent) -> Consolidation:
         """Train a fresh network on everything stored, unless nothing new came."""
-        now = (len(self._hashes), len(self._single.intake.labels))
+        now = (len(self._known), len(self._single.intake.labels))
         if now != self._fitted and self._store:
             self._fitted = now
             self._joint = self._build()
@@ -89,7 +90,7 @@ class Joint(PlainLearner[JointSettings]):
     def sizes(self) -> Sizes:
         sizes = self._single.sizes(self._joint)
         kept = sum(x.nbytes + slots.nbytes for x, slots in self._store)
-        return replace(sizes, sample_bytes=kept, samples=len(self._hashes))
+        return replace(sizes, sample_bytes=kept, samples=len(self._known))
 
     def state_dict(self) -> State:
         return {
@@ -102,8 +103,12 @@ class Joint(PlainLearner[JointSettings]):
     def load_state_dict(self, state: State) -> None:
         self._single.load_state_dict(state["single"])
         self._store = [(state["store"][0], state["store"][1])] if state["store"] else []
-        hashes = [label_hash(x, slots) for x, slots in self._store]
-        self._hashes = np.concatenate(hashes) if hashes else np.empty(0, dtype=np.uint64)
+        parts = (
+            part
+            for x, slots in self._store
+            for part in zip(x.split(AT_ONCE), slots.split(AT_ONCE), strict=True)
+        )
+        self._known = {digest for part in parts for digest in label_hash(*part).tolist()}
         self._fitted = (state["fitted"][0], state["fitted"][1])
         self._joint = None
         if state["joint"] is not None:
@@ -117,13 +122,14 @@ class Joint(PlainLearner[JointSettings]):
         return self._single.plan().build(slots, "joint", *self._fitted)
 
     def _keep(self, raw: Tensor, slots: Tensor) -> None:
-        hashes = label_hash(raw, slots)
-        _, first = np.unique(hashes, return_index=True)
-        first = np.sort(first[~np.isin(hashes[first], self._hashes)])
-        if len(first):
-            chosen = torch.from_numpy(first)
+        new = []
+        for position, digest in enumerate(label_hash(raw, slots).tolist()):
+            if digest not in self._known:
+                self._known.add(digest)
+                new.append(position)
+        if new:
+            chosen = torch.tensor(new)
             self._store.append((raw[chosen.to(raw.device)], slots[chosen]))
-            self._hashes = np.concatenate([self._hashes, hashes[first]])
 
 
 def _named(progress: Progress) -> Progress:
