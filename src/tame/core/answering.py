@@ -42,9 +42,10 @@ class Answering:
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:
         """Return a label for each raw sample; before anything was observed, -1.
 
-        `ever` routes every sample through the selector; `now` trusts the active expert, which is
-        right when a label has changed its meaning. Until a selector has been trained (and for
-        experts it does not know yet) samples go to the expert with the nearest remembered mean.
+        `ever` routes every sample through the selector; `now` trusts the expert of the present
+        (in doubt, the one that knows best what is held), which is right when a label has changed
+        its meaning. Until a selector has been trained (and for experts it does not know yet)
+        samples go to the expert with the nearest remembered mean.
         """
         x = self._intake.check_inputs(x)
         if when not in get_args(When):
@@ -53,8 +54,8 @@ class Answering:
             return torch.full((len(x),), -1, device=self.device)
         if when == "ever":
             return self.model.predict(x)
-        active = self._pool.active
-        return (self._model or assemble_alone(self._intake, active)).predict(x, active.id)
+        expert = self._practice.speaker(self._pool)
+        return (self._model or assemble_alone(self._intake, expert)).predict(x, expert.id)
 
     @property
     def model(self) -> RoutedModel:

@@ -7,12 +7,15 @@ from tame.core.doubt import Doubt
 from tame.core.expert import Expert
 from tame.core.ledger import Ledger
 from tame.core.merging import merge_same
+from tame.core.pool import ExpertPool
 from tame.core.probation import Probation
 from tame.core.scene import Closing, Scene
 from tame.core.selector import Selector
 from tame.core.waiting import NOBODY, Waiting
 from tame.engine.lesson import Lesson
 from tame.types import Change, Observation, Reading, State, Verdict
+
+SURE = 2  # batches an expert must know clearly, one by one, to be taken back
 
 
 class Turn(NamedTuple):
@@ -69,6 +72,10 @@ class Caution:
         refused, self._refused = self._refused, 0
         return Closing(merged, refused)
 
+    def speaker(self, pool: ExpertPool) -> Expert:
+        """Return who knows best what is held, if anyone does; else the active expert."""
+        return pool.active if self._doubt is None else pool.open(self._doubt.speaker())
+
     def preview(self, selector: Selector) -> Selector:
         return self._ledger.preview(selector)
 
@@ -107,7 +114,8 @@ class Caution:
         assert doubt is not None  # noqa: S101 (asked in doubt alone)
         doubt.hold(scene, batch, lesson, self._ledger.usual(active))
         late = len(doubt.held) >= self.settings.patience
-        known, own = doubt.best(sure=not late), doubt.fit(active.id)
+        known = doubt.returned(min(SURE, self.settings.patience))
+        own = doubt.fit(active.id)
         if known is not None and not (own.claims and own.loss <= doubt.fit(known).loss):
             return self._switch(scene, doubt, known)
         knows = own.claims or (doubt.newest(active.id).is_clear and not doubt.crept)

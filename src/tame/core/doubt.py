@@ -52,14 +52,21 @@ class Doubt:
         mark = self._marks[number]
         return STRANGE if mark is None else mark.fit(self.readings[number][-1])
 
-    def best(self, *, sure: bool) -> int | None:
-        """Return the inactive expert that knows what is held, the best if several do.
+    def returned(self, batches: int) -> int | None:
+        """Return the inactive expert that is sure to know what is held, the best if several are.
 
-        `sure` if one that knows it only so far is not enough.
+        It knows each of the so many newest batches clearly, one by one: one batch may be right by
+        chance, where the expert of another world happens to know it.
         """
-        fits = {number: self.fit(number) for number in self._others()}
-        found = [n for n, fit in fits.items() if (fit.is_clear if sure else fit.claims)]
-        return min(found, key=lambda number: fits[number].loss) if found else None
+        if len(self.held) < batches:
+            return None
+        found = [number for number in self._others() if self._is_sure(number, batches)]
+        return min(found, key=lambda number: self.fit(number).loss, default=None)
+
+    def speaker(self) -> int:
+        """Return who is to answer meanwhile: of those that know what is held, the best."""
+        found = [number for number in self.readings if self.fit(number).claims]
+        return min(found, key=lambda number: self.fit(number).loss, default=self.active)
 
     def is_refused(self) -> bool:
         """Say whether every expert clearly refuses what is held."""
@@ -100,6 +107,12 @@ class Doubt:
         }
         doubt._marks = {number: kept and Mark(*kept) for number, kept in state["marks"]}
         return doubt
+
+    def _is_sure(self, number: int, batches: int) -> bool:
+        mark = self._marks[number]
+        newest = self.readings[number][-batches:]
+        clear = mark is not None and all(mark.fit(reading).is_clear for reading in newest)
+        return clear and len(newest) == batches and self.fit(number).claims
 
     def _others(self) -> list[int]:
         return [number for number in self.readings if number != self.active]

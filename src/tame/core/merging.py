@@ -10,6 +10,8 @@ from tame.engine.losses import read
 
 READ = 128
 FEWEST = 8
+COMPARED = 512
+DEVIATIONS = 2.0
 
 
 def merge_same(scene: Scene) -> dict[int, int]:
@@ -33,7 +35,14 @@ def merge_same(scene: Scene) -> dict[int, int]:
 
 
 def _are_same(scene: Scene, one: Expert, other: Expert) -> bool:
-    return _knows(scene, one, other) and _knows(scene, other, one)
+    """Say whether each knows the other's samples, and one of them as well as the other does.
+
+    Experts of worlds that look alike may know each other's samples after a fashion, but the one
+    that learned them knows them better.
+    """
+    if not (_knows(scene, one, other) and _knows(scene, other, one)):
+        return False
+    return _replaces(scene, other, one) or _replaces(scene, one, other)
 
 
 def _knows(scene: Scene, expert: Expert, other: Expert) -> bool:
@@ -44,3 +53,11 @@ def _knows(scene: Scene, expert: Expert, other: Expert) -> bool:
     lesson = scene.lesson(raw, slots.long().cpu())
     fit = expert.mark.fit(read(losses_of(expert, lesson)))
     return fit.claims and fit.share <= OFF
+
+
+def _replaces(scene: Scene, expert: Expert, other: Expert) -> bool:
+    """Say whether an expert reads what another one learned about as well as that one does."""
+    raw, slots = (column[:COMPARED] for column in other.memory.columns())
+    lesson = scene.lesson(raw, slots.long().cpu())
+    worse = losses_of(expert, lesson).double() - losses_of(other, lesson).double()
+    return bool(worse.mean() <= DEVIATIONS * worse.std() / len(worse) ** 0.5)

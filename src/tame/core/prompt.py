@@ -1,5 +1,7 @@
 """The paper's conduct: an alarm is a change, and what it leads to is done at once and for good."""
 
+from tame.core.expert import Expert
+from tame.core.pool import ExpertPool
 from tame.core.scene import Closing, Scene
 from tame.core.selector import Selector
 from tame.core.waiting import Waiting, put_aside
@@ -50,6 +52,9 @@ class Prompt:
     def close(self, scene: Scene) -> Closing:
         self.catch_up(scene)
         return Closing({})
+
+    def speaker(self, pool: ExpertPool) -> Expert:
+        return pool.active
 
     def preview(self, selector: Selector) -> Selector:
         return selector

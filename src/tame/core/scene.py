@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol, cast
 
 from torch import Tensor
 
+from tame.core.expert import Expert
 from tame.core.inputs import InputStep
 from tame.core.pool import ExpertPool
 from tame.core.selector import Gatherer, Selector
@@ -72,6 +73,10 @@ class Practice(Protocol):
 
     def close(self, scene: Scene) -> Closing:
         """Decide whatever is open, as the experts are about to be consolidated."""
+        ...
+
+    def speaker(self, pool: ExpertPool) -> Expert:
+        """Return the expert that answers for the present."""
         ...
 
     def preview(self, selector: Selector) -> Selector:

@@ -130,7 +130,7 @@ def fetch(
     entry: Source,
     root: Path,
     servers: Sequence[str] = (),
-    courier: Courier = Courier(),  # noqa: B008 (frozen)
+    courier: Courier = Courier(),
 ) -> bool:
     """Download a data set into a data folder; return False where it is there and right already."""
     servers = [_address(server) for server in servers or entry.servers]

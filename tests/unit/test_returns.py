@@ -1,0 +1,109 @@
+"""Who is taken back: sure after two batches, asked for answers after one; and who is the same."""
+
+import pytest
+import torch
+from test_careful import careful, kinds, part
+from worlds import feed
+
+from tame.core.conduct import Careful
+from tame.core.doubt import Doubt
+from tame.core.mark import Mark
+from tame.core.merging import merge_same
+from tame.core.waiting import Waiting
+from tame.types import Reading, Verdict
+
+USED_TO = Mark(level=0.01, spread=0.02, guess=0.69, least=0.0)
+SURPRISED = 2.0
+
+
+def doubt(*known: float, own: float = SURPRISED) -> Doubt:
+    """Return a suspicion of expert 1 in which expert 0 reads the batches held like this."""
+    made = Doubt(1, Verdict(shift=True, statistic=1.0, threshold=0.5))
+    for step, loss in enumerate(known):
+        made.held.append(Waiting(step, torch.zeros(32, 2), torch.zeros(32), 1))
+        made._note(1, USED_TO, Reading(own, 0.1, 32))
+        made._note(0, USED_TO, Reading(loss, 0.01, 32))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("losses", "found"),
+    [
+        ((0.01,), None),  # one batch may be right by chance
+        ((0.01, 0.02), 0),
+        ((0.01, 0.11), None),  # clear together, but not each
+        ((1.5, 0.01, 0.02), None),  # two of three, and all three together are strange
+        ((0.08, 0.01, 0.02), 0),
+        ((0.3, 0.3, 0.3), None),
+    ],
+)
+def test_an_expert_is_taken_back_when_it_clearly_knows_each_of_two_batches(losses, found):
+    assert doubt(*losses).returned(2) == found
+
+
+def test_the_best_of_those_that_are_sure_is_taken_back():
+    made = doubt(0.03, 0.03)
+    for _ in range(2):
+        made._note(2, USED_TO, Reading(0.01, 0.01, 32))
+    assert made.returned(2) == 2
+
+
+def test_whoever_knows_what_is_held_answers_meanwhile():
+    assert doubt(0.01).speaker() == 0
+    assert doubt(SURPRISED).speaker() == 1
+    assert doubt(0.02, own=0.01).speaker() == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_return_is_answered_for_after_one_batch_and_committed_to_after_two(seed: int):
+    learner = careful(seed)
+    feed(learner, part(0, 80, seed) + part(1, 80, seed + 50))
+    first, second, *rest = part(0, 12, seed + 90)
+    (seen,) = feed(learner, [first])
+    assert (seen.change, seen.expert, learner._pool.active.id) == ("suspected", -1, 1)
+    x, y = (torch.cat(column) for column in zip(*rest, strict=True))
+    right = (learner.predict(x, when="now") == y).double().mean()
+    assert right > 0.8
+    (seen,) = feed(learner, [second])
+    assert (seen.change, seen.expert, seen.since) == ("switched", 0, 160)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_batch_of_a_known_world_before_a_new_one_takes_nobody_back(seed: int):
+    learner = careful(seed)
+    feed(learner, part(0, 80, seed) + part(1, 80, seed + 50))
+    seen = feed(learner, part(0, 1, seed + 90) + part(2, 60, seed + 70))
+    assert "switched" not in kinds(seen)
+    assert learner.expert_ids == (0, 1, 2)
+
+
+def test_with_patience_for_one_batch_that_one_decides():
+    learner = careful(conduct=Careful(patience=1, horizon=16, probation=6, spacing=4))
+    feed(learner, part(0, 80, 0) + part(1, 80, 50))
+    (seen,) = feed(learner, part(0, 1, 90))
+    assert (seen.change, seen.expert) == ("switched", 0)
+
+
+def two_worlds(turn: int):
+    """Return a learner of experts taught worlds 0 and `turn`, each of which claims anything."""
+    learner = careful()
+    feed(learner, part(0, 80, 0) + part(1, 80, 50))
+    learner._practice.close(learner._scene(learner._pool))
+    assert learner.expert_ids == (0, 1)
+    if not turn:  # the second is taught the first one's world instead
+        other, scene = learner._pool.open(1), learner._scene(learner._pool)
+        slots = learner._intake.labels.slots
+        for x, y in part(0, 300, 7):
+            other.repeat(scene.lesson(x, slots(y)))
+        other.memory = type(other.memory)(other.memory.capacity, 3)
+        for x, y in part(0, 10, 8):
+            other.memory.add(x, slots(y))
+    for number in (0, 1):
+        learner._pool.open(number).mark = Mark(1.0, 10.0, 100.0, 0.0)
+    return learner
+
+
+@pytest.mark.parametrize(("turn", "merged"), [(0, {1: 0}), (1, {})])
+def test_experts_that_claim_each_other_are_one_if_one_can_stand_in_for_the_other(turn, merged):
+    learner = two_worlds(turn)
+    assert merge_same(learner._scene(learner._pool)) == merged
