@@ -34,18 +34,27 @@ def doubt(*known: float, own: float = SURPRISED) -> Doubt:
         ((0.01, 0.11), None),  # clear together, but not each
         ((1.5, 0.01, 0.02), None),  # two of three, and all three together are strange
         ((0.08, 0.01, 0.02), 0),
-        ((0.3, 0.3, 0.3), None),
     ],
 )
 def test_an_expert_is_taken_back_when_it_clearly_knows_each_of_two_batches(losses, found):
-    assert doubt(*losses).returned(2) == found
+    assert doubt(*losses).returned(2, late=False) == found
+
+
+@pytest.mark.parametrize(("losses", "found"), [((0.06, 0.13, 0.01), 0), ((0.2, 0.3, 0.2), None)])
+def test_when_patience_is_over_all_that_is_held_decides(losses, found):
+    wide = USED_TO._replace(spread=0.1)  # of an expert that is used to odd batches
+    made = doubt(*losses)
+    made._marks[0] = wide
+    assert made.fit(0).claims
+    assert made.returned(2, late=False) is None
+    assert made.returned(2, late=True) == found
 
 
 def test_the_best_of_those_that_are_sure_is_taken_back():
     made = doubt(0.03, 0.03)
     for _ in range(2):
         made._note(2, USED_TO, Reading(0.01, 0.01, 32))
-    assert made.returned(2) == 2
+    assert made.returned(2, late=False) == 2
 
 
 def test_whoever_knows_what_is_held_answers_meanwhile():

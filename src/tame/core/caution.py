@@ -100,12 +100,12 @@ class Caution:
         self._refused = state["refused"]
 
     def _suspects(self, scene: Scene, verdict: Verdict) -> bool:
-        """Say whether there is a suspicion, by an alarm or by losses that crept up."""
+        """Say whether there is a suspicion, by an alarm or by a change that was missed."""
         if self._doubt is None:
-            crept = self._ledger.crept(scene.step)
-            if not verdict.shift and not crept:
+            missed = self._ledger.missed(scene)
+            if not verdict.shift and missed is None:
                 return False
-            self._doubt = Doubt(scene.pool.active.id, verdict, crept)
+            self._doubt = Doubt(scene.pool.active.id, verdict, missed)
         return True
 
     def _consider(self, scene: Scene, batch: Waiting, lesson: Lesson) -> Turn:
@@ -114,11 +114,11 @@ class Caution:
         assert doubt is not None  # noqa: S101 (asked in doubt alone)
         doubt.hold(scene, batch, lesson, self._ledger.usual(active))
         late = len(doubt.held) >= self.settings.patience
-        known = doubt.returned(min(SURE, self.settings.patience))
+        known = doubt.returned(min(SURE, self.settings.patience), late=late)
         own = doubt.fit(active.id)
         if known is not None and not (own.claims and own.loss <= doubt.fit(known).loss):
             return self._switch(scene, doubt, known)
-        knows = own.claims or (doubt.newest(active.id).is_clear and not doubt.crept)
+        knows = own.claims or (doubt.newest(active.id).is_clear and not doubt.missed)
         if knows or not own.learned:
             return self._stay(scene, doubt)
         if late or doubt.is_refused():
@@ -143,7 +143,7 @@ class Caution:
     def _switch(self, scene: Scene, doubt: Doubt, number: int) -> Turn:
         """Make a known expert the active one, from where the change began."""
         old = scene.pool.active.id
-        since = self._ledger.leave(scene, doubt.noticed)
+        since = self._ledger.leave(scene, doubt)
         expert = scene.pool.switch(scene.pool.open(number))
         self._ledger.begin(expert, old, since)
         return self._hand_over(scene, doubt)._replace(change=Change.SWITCHED, since=since)
@@ -156,9 +156,9 @@ class Caution:
             closest = doubt.closest()
             own = closest == old.id
             return self._stay(scene, doubt) if own else self._switch(scene, doubt, closest)
-        if self._ledger.recover(scene, doubt.held):
+        if self._ledger.recover(scene, doubt):
             return self._stay(scene, doubt)
-        since = self._ledger.leave(scene, doubt.noticed)
+        since = self._ledger.leave(scene, doubt)
         newcomer = scene.pool.recruit()
         self._ledger.begin(newcomer, old.id, since)
         self._probation = Probation([old.id, *doubt.likeliest(2)], since, doubt.noticed)

@@ -1,9 +1,9 @@
 """A suspicion: the batches held since an alarm, and how every candidate reads them."""
 
 import math
-from collections.abc import Sequence
 from typing import Self
 
+from tame.core.hindsight import Missed
 from tame.core.mark import Fit, Mark
 from tame.core.probe import Readings
 from tame.core.scene import Scene
@@ -17,15 +17,17 @@ STRANGE = Fit(math.inf, math.inf, math.inf, math.inf, learned=False)
 class Doubt:
     """Holds batches, and tells who knows them: by all of them together, or by the newest alone.
 
-    Where losses have `crept` up, the active expert is judged by those before the alarm too.
+    Where a change was `missed`, the active expert is judged by losses of before the alarm too;
+    `began` is when that was, where it is known.
     """
 
-    def __init__(self, active: int, verdict: Verdict, crept: Sequence[Reading] = ()) -> None:
+    def __init__(self, active: int, verdict: Verdict, missed: Missed | None = None) -> None:
         self.active = active
         self.verdict = verdict
         self.held: list[Waiting] = []
-        self.crept = bool(crept)
-        self.readings: dict[int, list[Reading]] = {active: list(crept)}
+        self.missed = missed is not None
+        self.began = missed and missed.began
+        self.readings: dict[int, list[Reading]] = {active: list(missed.readings if missed else ())}
         self._marks: dict[int, Mark | None] = {}
 
     @property
@@ -36,7 +38,7 @@ class Doubt:
     def hold(self, scene: Scene, batch: Waiting, lesson: Lesson, own: Mark | None) -> None:
         """Put a batch with the others and let every candidate read it; trains nothing."""
         self.held.append(batch)
-        self._note(self.active, own, Reading(batch.loss, batch.error, len(batch.slots)))
+        self._note(self.active, own, batch.reading)
         candidates = scene.pool.candidates(lesson, scene.rank)
         readings = Readings(candidates, lesson, scene.pool.plan)
         for candidate, reading in zip(candidates, readings, strict=True):
@@ -52,16 +54,19 @@ class Doubt:
         mark = self._marks[number]
         return STRANGE if mark is None else mark.fit(self.readings[number][-1])
 
-    def returned(self, batches: int) -> int | None:
+    def returned(self, batches: int, *, late: bool) -> int | None:
         """Return the inactive expert that is sure to know what is held, the best if several are.
 
-        It knows each of the so many newest batches clearly, one by one: one batch may be right by
-        chance, where the expert of another world happens to know it.
+        It knows each of the so many newest batches clearly, one by one, as one may be right by
+        chance where the expert of another world happens to know it; or all of them well enough,
+        if there is no time for more.
         """
         if len(self.held) < batches:
             return None
-        found = [number for number in self._others() if self._is_sure(number, batches)]
-        return min(found, key=lambda number: self.fit(number).loss, default=None)
+        sure = [n for n in self._others() if self._is_sure(n, batches)]
+        if late:
+            sure += [n for n in self._others() if self.fit(n).is_close]
+        return min(sure, key=lambda number: self.fit(number).loss, default=None)
 
     def speaker(self) -> int:
         """Return who is to answer meanwhile: of those that know what is held, the best."""
@@ -84,7 +89,8 @@ class Doubt:
         return {
             "active": self.active,
             "verdict": list(self.verdict),
-            "crept": self.crept,
+            "crept": self.missed,
+            "began": self.began,
             "held": [batch._asdict() for batch in self.held],
             "readings": [
                 [number, [list(one) for one in readings]]
@@ -100,7 +106,7 @@ class Doubt:
     def restore(cls, state: State) -> Self:
         """Return the doubt that `state_dict` described."""
         doubt = cls(state["active"], Verdict(*state["verdict"]))
-        doubt.crept = state["crept"]
+        doubt.missed, doubt.began = state["crept"], state.get("began")
         doubt.held = [restore_waiting(kept) for kept in state["held"]]
         doubt.readings = {
             number: [Reading(*one) for one in kept] for number, kept in state["readings"]

@@ -1,24 +1,25 @@
 """What was learned lately and by whom, and how it is undone or given to another."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tame.core.accounting import tensor_bytes
 from tame.core.conduct import Careful
 from tame.core.dating import date
+from tame.core.doubt import Doubt
 from tame.core.expert import Expert
+from tame.core.hindsight import Missed, reread, second_look
 from tame.core.keepsake import has_lost
 from tame.core.mark import RECENT, Level, Mark
 from tame.core.ring import Ring, Snapshot, cloned, take
 from tame.core.scene import Scene
 from tame.core.selector import Selector
-from tame.core.sorting import losses_of, losses_under, share_out
+from tame.core.sorting import losses_of, share_out
 from tame.core.waiting import NOBODY, Queue, Waiting, put_aside
 from tame.engine.lesson import Lesson
-from tame.engine.losses import read
 from tame.types import Reading, State
 
 NEWEST = 4  # batches that are rehearsed
-LOOKS = 8  # batches from one look at whether losses have crept up to the next
+LOOKS = 8  # batches from one look at whether a change was missed to the next
 
 
 class Ledger:
@@ -94,50 +95,52 @@ class Ledger:
         marks = [mark for mark in (now, oldest and oldest.mark) if mark is not None]
         return min(marks, default=None)
 
-    def crept(self, step: int) -> list[Reading]:
-        """Return the last losses if they have crept up to where they would have been refused.
+    def missed(self, scene: Scene) -> Missed | None:
+        """Return a change that nobody was alarmed at, if there is one.
 
-        A detector whose level follows the losses does not see that. It is looked at now and then.
+        It is looked for now and then: a detector whose level follows the losses does not see them
+        creep up, and an expert that soon learns another world is surprised for a batch or two.
         """
         oldest = self._ring.oldest
-        if oldest is None or oldest.mark is None or step % LOOKS:
-            return []
+        if oldest is None or oldest.mark is None or scene.step % LOOKS:
+            return None
         recent = self._level.readings()[-RECENT:]
         fit = oldest.mark.fit(*recent)
-        return recent if fit.learned and fit.has_moved else []
+        if fit.learned and fit.has_moved:
+            return Missed(recent)
+        return second_look(scene, self.queue.owned(scene.pool.active.id), self._ring)
 
-    def recover(self, scene: Scene, held: Sequence[Waiting]) -> bool:
+    def recover(self, scene: Scene, doubt: Doubt) -> bool:
         """Put the active expert back to a time when it knew what is held, if there is one.
 
         Then nothing has changed but the expert, which had lost its way: a step on one odd sample
         can throw a network far off, and so can a change that nobody noticed. What it learned since
-        then it does not learn again.
+        then it does not learn again. Where a change was missed, that time is before it: since then
+        the expert may know what is held for having learned it.
         """
-        expert, lessons = scene.pool.active, [scene.lesson(one.raw, one.slots) for one in held]
-        usual, plan = self.usual(expert), expert.network.plan
-        for state, level in self._earlier():
-            slots = state["network"]["slots"]
-            if usual is None or slots < scene.live:
+        expert = scene.pool.active
+        usual, until = self.usual(expert), doubt.noticed if doubt.began is None else doubt.began
+        for state, level in self._earlier(until):
+            if usual is None or state["network"]["slots"] < scene.live:
                 return False
-            net = plan.build(slots, "frame")
-            net.load_state_dict(state["network"]["net"])
-            fit = usual.fit(*(read(losses_under(net, plan, lesson)) for lesson in lessons))
-            if fit.claims:
+            if usual.fit(*reread(scene, state, doubt.held)).claims:
                 expert.resume(state)
                 self._level = Level(expert.mark) if level is None else Level.restore(level)
                 return True
         return False
 
-    def _earlier(self) -> Iterator[tuple[State, State | None]]:
-        """Yield the states of the active expert that were kept, newest first, and their levels."""
-        yield from ((kept.expert, kept.level) for kept in reversed(self._ring))
+    def _earlier(self, until: int) -> Iterator[tuple[State, State | None]]:
+        """Yield the states of the active expert until then, newest first, and their levels."""
+        for kept in reversed(self._ring):
+            if kept.step <= until:
+                yield kept.expert, kept.level
         if self._keepsake is not None:
             yield self._keepsake, None
 
-    def leave(self, scene: Scene, noticed: int) -> int:
+    def leave(self, scene: Scene, doubt: Doubt) -> int:
         """Date the change and undo what the active expert learned since; return the date."""
-        old = scene.pool.active
-        since = self._dated(old, noticed)
+        old, noticed = scene.pool.active, doubt.noticed
+        since = self._dated(old, doubt)
         found = self._ring.before(since)
         if since < noticed and found is not None:
             old.resume(found.expert)
@@ -254,10 +257,12 @@ class Ledger:
         """Take a snapshot before the batch of this step, if one is due; learning it keeps it."""
         self._taken = take(step, expert, self._level) if self._ring.is_due(step) else None
 
-    def _dated(self, old: Expert, noticed: int) -> int:
-        oldest = self._ring.oldest
+    def _dated(self, old: Expert, doubt: Doubt) -> int:
+        oldest, noticed = self._ring.oldest, doubt.noticed
         if oldest is None or oldest.mark is None or not self._rolls_back:
             return noticed
+        if doubt.began is not None:
+            return doubt.began
         learned = [batch for batch in self.queue.owned(old.id) if batch.step >= oldest.step]
         return date(oldest.mark, learned, noticed)
 

@@ -39,6 +39,11 @@ class Fit(NamedTuple):
         return self.learned and near
 
     @property
+    def is_close(self) -> bool:
+        """Whether the expert knows the data well enough to answer for them from now on."""
+        return self.claims and self.share <= OFF
+
+    @property
     def is_clear(self) -> bool:
         """Whether one batch is enough to say that the expert knows the data."""
         return self.claims and self.share <= NEAR

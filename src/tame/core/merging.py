@@ -3,7 +3,6 @@
 from itertools import combinations
 
 from tame.core.expert import Expert
-from tame.core.mark import OFF
 from tame.core.scene import Scene
 from tame.core.sorting import losses_of
 from tame.engine.losses import read
@@ -51,8 +50,7 @@ def _knows(scene: Scene, expert: Expert, other: Expert) -> bool:
         return False
     raw, slots = (column[:READ] for column in other.memory.columns())
     lesson = scene.lesson(raw, slots.long().cpu())
-    fit = expert.mark.fit(read(losses_of(expert, lesson)))
-    return fit.claims and fit.share <= OFF
+    return expert.mark.fit(read(losses_of(expert, lesson))).is_close
 
 
 def _replaces(scene: Scene, expert: Expert, other: Expert) -> bool:

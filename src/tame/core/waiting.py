@@ -31,6 +31,11 @@ class Waiting(NamedTuple):
         return self._replace(loss=reading.loss, error=reading.error)
 
     @property
+    def reading(self) -> Reading:
+        """The loss it had before anyone learned it."""
+        return Reading(self.loss, self.error, len(self.slots))
+
+    @property
     def nbytes(self) -> int:
         """Its bytes."""
         return int(self.raw.nbytes + self.slots.nbytes)
