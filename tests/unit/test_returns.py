@@ -93,26 +93,44 @@ def test_with_patience_for_one_batch_that_one_decides():
     assert (seen.change, seen.expert) == ("switched", 0)
 
 
-def two_worlds(turn: int):
-    """Return a learner of experts taught worlds 0 and `turn`, each of which claims anything."""
+def two_experts(second: int):
+    """Return a learner of an expert of world 0 and one of another, or of it too."""
     learner = careful()
     feed(learner, part(0, 80, 0) + part(1, 80, 50))
     learner._practice.close(learner._scene(learner._pool))
     assert learner.expert_ids == (0, 1)
-    if not turn:  # the second is taught the first one's world instead
-        other, scene = learner._pool.open(1), learner._scene(learner._pool)
-        slots = learner._intake.labels.slots
-        for x, y in part(0, 300, 7):
-            other.repeat(scene.lesson(x, slots(y)))
-        other.memory = type(other.memory)(other.memory.capacity, 3)
-        for x, y in part(0, 10, 8):
-            other.memory.add(x, slots(y))
-    for number in (0, 1):
-        learner._pool.open(number).mark = Mark(1.0, 10.0, 100.0, 0.0)
+    other, scene = learner._pool.open(1), learner._scene(learner._pool)
+    other.memory = type(other.memory)(other.memory.capacity, 3)
+    slots = learner._intake.labels.slots
+    for x, y in part(second, 400, 7):
+        other.repeat(scene.lesson(x, slots(y)))
+    for x, y in part(second, 10, 8):
+        other.memory.add(x, slots(y))
     return learner
 
 
-@pytest.mark.parametrize(("turn", "merged"), [(0, {1: 0}), (1, {})])
-def test_experts_that_claim_each_other_are_one_if_one_can_stand_in_for_the_other(turn, merged):
-    learner = two_worlds(turn)
+@pytest.mark.parametrize(("second", "merged"), [(0, {1: 0}), (1, {})])
+def test_experts_are_the_same_if_one_can_stand_in_for_the_other(second, merged, monkeypatch):
+    learner = two_experts(second)
+    monkeypatch.setattr("tame.core.merging._knows", lambda *_: True)
     assert merge_same(learner._scene(learner._pool)) == merged
+
+
+def test_of_two_the_one_stays_that_can_stand_in_for_both(monkeypatch):
+    learner = two_experts(1)
+    monkeypatch.setattr("tame.core.merging._knows", lambda *_: True)
+    monkeypatch.setattr("tame.core.merging._replaces", lambda _, expert, __: expert.id == 1)
+    assert merge_same(learner._scene(learner._pool)) == {0: 1}
+    assert learner.expert_ids == (1,)
+    owners = learner._selector._reservoir.columns()[2]
+    assert set(owners.tolist()) == {1}
+
+
+def test_who_went_where_is_told_of_the_one_that_stayed_in_the_end(monkeypatch):
+    learner = careful()
+    feed(learner, part(0, 80, 0) + part(1, 80, 50) + part(2, 80, 60))
+    learner._practice.close(learner._scene(learner._pool))
+    assert learner.expert_ids == (0, 1, 2)
+    monkeypatch.setattr("tame.core.merging._keeper", lambda _scene, _older, younger: younger.id)
+    assert merge_same(learner._scene(learner._pool)) == {0: 2, 1: 2}
+    assert learner.expert_ids == (2,)

@@ -11,37 +11,43 @@ READ = 128
 FEWEST = 8
 COMPARED = 512
 DEVIATIONS = 2.0
+SLIGHT = 0.05  # of the way from an expert's level to guessing
 
 
 def merge_same(scene: Scene) -> dict[int, int]:
     """Merge experts that know each other's samples; return who went into whom.
 
-    The older of two stays. Packed experts were compared with each other before they were packed,
-    so of every pair one at least is awake.
+    Packed experts were compared with each other before they were packed, so of every pair one at
+    least is awake.
     """
     pool = scene.pool
     merged: dict[int, int] = {}
     awake = {expert.id for expert in pool.awake}
     for older, younger in combinations(pool.ids, 2):
-        gone = merged.keys() & {older, younger}
-        if gone or not awake & {older, younger}:
+        if merged.keys() & {older, younger} or not awake & {older, younger}:
             continue
-        if _are_same(scene, pool.open(older), pool.open(younger)):
-            pool.merge(older, younger)
-            scene.selector.rename(younger, older)
-            merged[younger] = older
+        keeper = _keeper(scene, pool.open(older), pool.open(younger))
+        if keeper is not None:
+            gone = younger if keeper == older else older
+            pool.merge(keeper, gone)
+            scene.selector.rename(gone, keeper)
+            merged = {one: keeper if kept == gone else kept for one, kept in merged.items()}
+            merged[gone] = keeper
     return merged
 
 
-def _are_same(scene: Scene, one: Expert, other: Expert) -> bool:
-    """Say whether each knows the other's samples, and one of them as well as the other does.
+def _keeper(scene: Scene, older: Expert, younger: Expert) -> int | None:
+    """Return which of two experts can stand in for both, the older if either can.
 
     Experts of worlds that look alike may know each other's samples after a fashion, but the one
-    that learned them knows them better.
+    that learned them knows them better. And if one of two has come to know both worlds, as after
+    a change that was missed, it is that one that stays.
     """
-    if not (_knows(scene, one, other) and _knows(scene, other, one)):
-        return False
-    return _replaces(scene, other, one) or _replaces(scene, one, other)
+    if not (_knows(scene, older, younger) and _knows(scene, younger, older)):
+        return None
+    if _replaces(scene, older, younger):
+        return older.id
+    return younger.id if _replaces(scene, younger, older) else None
 
 
 def _knows(scene: Scene, expert: Expert, other: Expert) -> bool:
@@ -54,8 +60,13 @@ def _knows(scene: Scene, expert: Expert, other: Expert) -> bool:
 
 
 def _replaces(scene: Scene, expert: Expert, other: Expert) -> bool:
-    """Say whether an expert reads what another one learned about as well as that one does."""
+    """Say whether an expert reads what another one learned about as well as that one does.
+
+    It may be worse by a twentieth of the way to guessing, or by no more than chance has it.
+    """
+    assert other.mark is not None  # noqa: S101 (one that knows something has a mark)
     raw, slots = (column[:COMPARED] for column in other.memory.columns())
     lesson = scene.lesson(raw, slots.long().cpu())
     worse = losses_of(expert, lesson).double() - losses_of(other, lesson).double()
-    return bool(worse.mean() <= DEVIATIONS * worse.std() / len(worse) ** 0.5)
+    chance = DEVIATIONS * float(worse.std()) / len(worse) ** 0.5
+    return bool(worse.mean() <= max(chance, SLIGHT * (other.mark.guess - other.mark.level)))
