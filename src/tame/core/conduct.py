@@ -35,7 +35,7 @@ class Careful:
     """An alarm is a suspicion; what it leads to can be taken back until it is sure.
 
     A surprising batch is held, for up to `patience` batches in all, until an expert clearly knows
-    what is held (a switch) or all clearly refuse it. Then a newcomer learns it, on probation: it is
+    two in a row (a switch) or all clearly refuse them. Then a newcomer learns, on probation: it is
     confirmed, after `probation` batches or more, once it is well under guessing while the experts
     that might know the data refuse it, or after `horizon` batches at the latest. If one of them
     knows `returns` batches in a row (a third of all at least) better than the newcomer, it is
