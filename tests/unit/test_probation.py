@@ -20,7 +20,7 @@ def watched(monkeypatch: pytest.MonkeyPatch):
     probation, said = Probation([7], 0, 0), []
     watcher = SimpleNamespace(id=7, mark=MARK)
     pool = SimpleNamespace(known=lambda numbers, live: [watcher], plan=None)  # noqa: ARG005
-    monkeypatch.setattr(module, "Readings", lambda *_: [said[-1]])
+    monkeypatch.setattr(module, "Readings", lambda *_, **__: [said[-1]])
 
     def show(loss: float, own: float = 1.0) -> int | None:
         said.append(Reading(loss))

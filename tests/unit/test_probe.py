@@ -49,6 +49,34 @@ def test_one_pass_reads_what_each_expert_reads(learner: Any):
 
 
 @pytest.mark.parametrize("team", [Team(), Team(able=True, convolves=False)], ids=["alone", "team"])
+def test_labels_that_came_up_since_leave_the_reading_of_own_data_as_it_was(
+    learner: Any, team: Team
+):
+    pool = learner._pool
+    pool.plan.__dict__["team"] = team
+    asked = lesson(learner, b(1, seed=9)[0])
+    before = list(Readings(candidates(learner), asked, pool.plan, own=True))
+    plain = list(Readings(candidates(learner), asked, pool.plan))
+    assert np.allclose(before, plain, rtol=1e-5)  # all four labels were taught
+    feed(learner, [Batch(10 * x, y + 4) for x, y in c(3, seed=8)])
+    wide = Lesson(asked.raw, asked.slots, 8, learner._intake.ready, "cpu")
+    others = [pool._candidate(number, 8) for number in (0, 1, 2)]
+    after = list(Readings(others, wide, pool.plan, own=True))
+    assert np.allclose([r.loss for r in after], [r.loss for r in before], rtol=1e-4)
+    shifted = list(Readings(others, wide, pool.plan))
+    assert all(more.loss > less.loss + 1e-3 for more, less in zip(shifted, after, strict=True))
+
+
+def test_a_label_an_expert_was_never_taught_still_costs_it(learner: Any):
+    feed(learner, [Batch(10 * x, y + 4) for x, y in c(3, seed=8)])
+    (batch,) = b(1, seed=9)
+    asked = Lesson(batch.x, batch.y + 4, 8, learner._intake.ready, "cpu")
+    others = [learner._pool._candidate(number, 8) for number in (0, 1, 2)]
+    found = list(Readings(others, asked, learner._pool.plan, own=True))
+    assert all(reading.loss > 0.5 and reading.unseen > 0 for reading in found)
+
+
+@pytest.mark.parametrize("team", [Team(), Team(able=True, convolves=False)], ids=["alone", "team"])
 def test_the_expert_found_is_the_one_found_one_by_one(learner: Any, team: Team):
     pool = learner._pool
     pool.plan.__dict__["team"] = team

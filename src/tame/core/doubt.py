@@ -40,7 +40,7 @@ class Doubt:
         self.held.append(batch)
         self._note(self.active, own, batch.reading)
         candidates = scene.pool.candidates(lesson, scene.rank)
-        readings = Readings(candidates, lesson, scene.pool.plan)
+        readings = Readings(candidates, lesson, scene.pool.plan, own=True)
         for candidate, reading in zip(candidates, readings, strict=True):
             self._note(candidate.id, candidate.mark, reading)
 

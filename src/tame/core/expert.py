@@ -238,3 +238,10 @@ def unseen(lesson: Lesson, taught: np.ndarray) -> int:
     present, count = lesson.counts > 0, min(len(taught), lesson.live)
     known = np.count_nonzero(present[:count] & taught[:count])
     return int(np.count_nonzero(present) - known)
+
+
+def padded(taught: np.ndarray, live: int) -> np.ndarray:
+    """Return which of all live slots were taught."""
+    found = np.zeros(live, dtype=bool)
+    found[: len(taught)] = taught[:live]
+    return found

@@ -44,7 +44,7 @@ class Probation:
         """Let every watcher read a batch, which the newcomer reads like this; trains nothing."""
         self.batches += 1
         watchers = scene.pool.known(list(self._known), lesson.live)
-        readings = Readings(watchers, lesson, scene.pool.plan)
+        readings = Readings(watchers, lesson, scene.pool.plan, own=True)
         for watcher, reading in zip(watchers, readings, strict=True):
             if watcher.mark is not None:
                 self._note(watcher.id, watcher.mark, reading, better=reading.loss < own.loss)

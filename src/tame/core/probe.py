@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tame.core.expert import Expert, as_mark, unseen
+from tame.core.expert import Expert, as_mark, padded, unseen
 from tame.core.mark import Mark
 from tame.core.network import Blueprint
 from tame.core.shelf import Shelf
 from tame.engine.eager import half, wants_half
 from tame.engine.lesson import Lesson
-from tame.engine.losses import read, sample_losses
+from tame.engine.losses import among_taught, read, sample_losses
 from tame.engine.together import run_together, stack
 from tame.types import Reading, ShiftDetector
 
@@ -62,13 +62,17 @@ class Readings:
 
     Networks that are small, and of one architecture, read the batch in one batched call where
     that is faster (see `engine.together`); others one after another. A packed expert is not
-    changed: an output it has no slot for yet reads as 0.
+    changed: an output it has no slot for yet reads as 0. With `own`, each is read among the labels
+    it was taught, so that labels that came up since do not make its own data look strange.
     """
 
-    def __init__(self, candidates: Sequence[Known], lesson: Lesson, plan: Blueprint) -> None:
+    def __init__(
+        self, candidates: Sequence[Known], lesson: Lesson, plan: Blueprint, *, own: bool = False
+    ) -> None:
         self._candidates = candidates
         self._lesson = lesson
         self._plan = plan
+        self._own = own
         self._found: list[Reading] = []
         self._rest = self._groups()
 
@@ -96,13 +100,13 @@ class Readings:
     @torch.no_grad()
     def _measure(self, group: list[Known]) -> list[Reading]:
         first = group[0]
-        if len(group) == 1 and isinstance(first, Expert):
+        if len(group) == 1 and isinstance(first, Expert) and not self._own:
             return [first.measure(self._lesson, keep=False)]
         with half(self._lesson.device, enabled=self._half):
             outputs = self._outputs(group)
         return [
             reading._replace(unseen=unseen(self._lesson, one.taught))
-            for one, reading in zip(group, self._read(outputs), strict=True)
+            for one, reading in zip(group, self._read(group, outputs), strict=True)
         ]
 
     def _outputs(self, group: list[Known]) -> Tensor:
@@ -113,13 +117,19 @@ class Readings:
             rows = [one.row for one in group if isinstance(one, Sleeper)]
             return first.shelf.ask_together(rows, ready, shared=True)
         nets = [one.network.net.eval() for one in group if isinstance(one, Expert)]
+        if len(nets) == 1:
+            return nets[0](ready).unsqueeze(0)  # type: ignore[no-any-return]
         return run_together(nets[0], stack(nets), ready, shared=True)
 
-    def _read(self, outputs: Tensor) -> list[Reading]:
+    def _read(self, group: list[Known], outputs: Tensor) -> list[Reading]:
         lesson, form = self._lesson, self._plan.training.output
         missing = max(0, lesson.live - outputs.shape[-1])
         live = F.pad(outputs[..., : lesson.live], (0, missing)).to(lesson.ready.dtype)
         target = lesson.target.expand(len(live), -1)
+        if self._own:
+            rows = [padded(one.taught, lesson.live) for one in group]
+            taught = torch.from_numpy(np.stack(rows)).to(live.device)
+            live = among_taught(live, target, taught[:, None], form)
         losses = sample_losses(live.flatten(0, 1), target.flatten(), form)
         told = self._plan.world.as_first(losses.view(len(live), -1).cpu())
         return [read(row) for row in told]

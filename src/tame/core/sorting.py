@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor, nn
 
-from tame.core.expert import Expert
+from tame.core.expert import Expert, padded
 from tame.core.network import Blueprint
 from tame.engine.lesson import Lesson
-from tame.engine.losses import sample_losses
+from tame.engine.losses import among_taught, sample_losses
 
 ROUNDS = 20
 FAITH = 2.0  # samples that are counted for the owner before any is looked at
@@ -43,9 +43,23 @@ def losses_of(expert: Expert, lesson: Lesson) -> Tensor:
     return losses_under(expert.network.net, expert.network.plan, lesson)
 
 
+def own_losses(expert: Expert, lesson: Lesson) -> Tensor:
+    """Return the loss of each sample under an expert, among the labels it was taught."""
+    expert.network.grow(lesson.live)
+    taught = torch.from_numpy(padded(expert.taught, lesson.live))
+    return losses_under(expert.network.net, expert.network.plan, lesson, taught)
+
+
 @torch.no_grad()
-def losses_under(net: nn.Module, plan: Blueprint, lesson: Lesson) -> Tensor:
-    """Return the loss of each sample on the host, the same on every rank."""
-    outputs = net.eval()(lesson.ready)[:, : lesson.live]
-    losses = sample_losses(outputs.to(lesson.ready.dtype), lesson.target, plan.training.output)
+def losses_under(
+    net: nn.Module, plan: Blueprint, lesson: Lesson, taught: Tensor | None = None
+) -> Tensor:
+    """Return the loss of each sample on the host, the same on every rank.
+
+    With `taught`, among those labels and the right one alone.
+    """
+    outputs, form = net.eval()(lesson.ready)[:, : lesson.live], plan.training.output
+    if taught is not None:
+        outputs = among_taught(outputs, lesson.target, taught.to(outputs.device), form)
+    losses = sample_losses(outputs.to(lesson.ready.dtype), lesson.target, form)
     return plan.world.as_first(losses.cpu())

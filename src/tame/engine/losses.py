@@ -23,6 +23,25 @@ def sample_losses(outputs: Tensor, target: Tensor, form: Output) -> Tensor:
     return F.cross_entropy(scores, target, reduction="none")
 
 
+def among_taught(outputs: Tensor, target: Tensor, taught: Tensor, form: Output) -> Tensor:
+    """Return outputs in which only labels a network was taught stand against the right one.
+
+    A label that came up since it last learned has an output nobody has told to keep quiet, and
+    would make the loss of a network's own data look larger the more such labels there are. Under
+    the sigmoid form, where an absent class always has its share, outputs stay as they are.
+
+    >>> outputs, taught = torch.tensor([[4.0, 0.0, 0.0]]), torch.tensor([True, True, False])
+    >>> among_taught(outputs, torch.tensor([0]), taught, "logits").tolist()
+    [[4.0, 0.0, -inf]]
+    >>> among_taught(outputs, torch.tensor([2]), taught, "logits").tolist()
+    [[4.0, 0.0, 0.0]]
+    """
+    if form == "sigmoid":
+        return outputs
+    right = F.one_hot(target, outputs.shape[-1]).bool()
+    return outputs.masked_fill(~(taught | right), -math.inf)
+
+
 def read(losses: Tensor) -> Reading:
     """Summarise the losses of a batch as floats on the host, in one transfer.
 
