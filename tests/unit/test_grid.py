@@ -79,6 +79,15 @@ def test_rows_and_streams_can_be_run_alone(tmp_path):
         grid_of(plan.only(["few"], ["other"]))
 
 
+def test_other_seeds_can_be_run_instead(tmp_path):
+    grid(tmp_path)
+    plan = read_plan(str(tmp_path / "g.toml"))
+    found = grid_of(plan.only([], ["split"], [7])).cells
+    assert [cell.name for cell in found] == ["tame on split, seed 7", "few on split, seed 7"]
+    with pytest.raises(ConfigError, match="one or more different numbers"):
+        plan.only([], [], [7, 7])
+
+
 def test_a_seed_gives_every_row_the_same_stream(tmp_path):
     cells = {cell.name: cell.experiment for cell in grid(tmp_path).cells}
     one = cells["tame on split, seed 1"].open_stream()

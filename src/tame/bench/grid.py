@@ -97,6 +97,7 @@ class Plan:
     table: Table
     chosen: Table
     among: tuple[str, ...] = ()  # streams to run; all if there are none
+    instead: tuple[int, ...] = ()  # seeds in place of those the file names
 
     @property
     def name(self) -> str:
@@ -127,21 +128,25 @@ class Plan:
                 raise ConfigError(f"unknown key 'detection.{part}'{suggest(part, _COMPARED)}")
         return said
 
-    def only(self, rows: Sequence[str], streams: Sequence[str] = ()) -> "Plan":
-        """Return the plan of some rows and streams alone; of all, if none is named."""
+    def only(
+        self, rows: Sequence[str], streams: Sequence[str] = (), seeds: Sequence[int] = ()
+    ) -> "Plan":
+        """Return the plan of some rows and streams alone, with these seeds; of all, if none."""
         for kind, asked, known in (("row", rows, self.rows), ("stream", streams, self.streams)):
             for name in asked:
                 if name not in known:
                     raise ConfigError(f"no {kind} named '{name}'{suggest(name, known)}")
         chosen = {name: given for name, given in self.rows.items() if not rows or name in rows}
         table = {**self.table, "methods": chosen}
-        return replace(self, table=table, among=tuple(streams))
+        instead = _seeds(list(seeds)) if seeds else ()
+        return replace(self, table=table, among=tuple(streams), instead=instead)
 
     def wanted(self, row: str) -> dict[str, tuple[int, ...]]:
         """Return the seeds of a row on each of its streams: the row's own, the stream's or all."""
         given, all_seeds = self.rows[row], self.table.get("seeds", [0])
         return {
-            name: _seeds(given.get("seeds", self.streams[name].get("seeds", all_seeds)))
+            name: self.instead
+            or _seeds(given.get("seeds", self.streams[name].get("seeds", all_seeds)))
             for name in _streams(row, given, self.streams)
             if not self.among or name in self.among
         }

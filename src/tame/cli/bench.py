@@ -37,6 +37,10 @@ def bench(  # noqa: PLR0913 (one argument an option)
     on: Annotated[
         list[str] | None, typer.Option(help="a stream to run on; may be repeated; all if none")
     ] = None,
+    seeds: Annotated[
+        list[int] | None,
+        typer.Option("--seed", help="instead of the grid's seeds; may be repeated"),
+    ] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="change a setting of every cell")
     ] = None,
@@ -65,7 +69,7 @@ def bench(  # noqa: PLR0913 (one argument an option)
     if data is not None:
         os.environ[VARIABLE] = str(data.resolve())
     name, place = _sorted_out(grid, address, ray=ray)
-    plan = read_plan(name or DEFAULT_GRID).only(only or [], on or [])
+    plan = read_plan(name or DEFAULT_GRID).only(only or [], on or [], seeds or [])
     asked = changes_from(changes or [])
     root = out or Path("runs") / f"bench-{plan.name}"
     if tune:
