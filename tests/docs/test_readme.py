@@ -32,7 +32,8 @@ def test_the_example_learns_all_machines(capsys):
     main = runpy.run_path(str(ROOT / "examples" / "own_stream.py"))["main"]
     assert main() > 0.8
     told = capsys.readouterr().out
-    assert "batch 450: switched expert 0" in told
+    assert "batch 450: suspected" in told
+    assert "batch 451: switched expert 0" in told
 
 
 PAGES = sorted(
