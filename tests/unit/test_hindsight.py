@@ -31,7 +31,7 @@ def learned(learner, turn: int, losses: list[float]) -> list[Waiting]:
 
 def looked(learner, batches: list[Waiting]):
     scene, ring = learner._scene(learner._pool), learner._practice._ledger._ring
-    return second_look(scene, batches, ring)
+    return second_look(scene, batches, ring, ring.oldest.mark)
 
 
 def test_another_world_that_was_soon_learned_is_found(learner):

@@ -10,6 +10,10 @@ from tame.bench.drawing import BOUNDARY, INK, POINTS, fitting
 LETTER, LINE = 4.6, 9.5  # points: how wide a letter is, and how high a line
 OFF, END = 7.0, 22.0  # points from a mark to its label, and from a line's end
 NEAR = 3.0  # points a label may be moved without a line that leads back
+_LEADS = {
+    "arrowstyle": "-", "color": BOUNDARY, "linewidth": 0.6,
+    "shrinkA": 1, "shrinkB": 4, "relpos": (0.0, 0.5),
+}  # fmt: skip
 
 
 class Mark(NamedTuple):
@@ -58,14 +62,12 @@ def at_ends(axes: Axes, marks: Sequence[Mark], width: float) -> None:
 def _write(axes: Axes, marks: Sequence[Mark], width: float, off: float) -> None:
     ordered = sorted(marks, key=lambda mark: mark.y)
     wanted = [_points(axes, mark)[1] for mark in ordered]
-    _, low, _, high = _frame(axes)
+    low, high = (edge * POINTS / axes.figure.dpi for edge in axes.get_window_extent().intervaly)
     for mark, was, now in zip(ordered, wanted, spread_out(wanted, LINE, low, high), strict=True):
-        leads = {"arrowstyle": "-", "color": BOUNDARY, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4}
-        leads["relpos"] = (0.0, 0.5)
         axes.annotate(
             fitting(mark.label, width), (mark.x, mark.y), (off, now - was), color=mark.colour,
             textcoords="offset points", va="center", parse_math=False, annotation_clip=False,
-            arrowprops=leads if abs(now - was) > NEAR or off > OFF else None,
+            arrowprops=_LEADS if abs(now - was) > NEAR or off > OFF else None,
         )  # fmt: skip
 
 
@@ -88,10 +90,3 @@ def _neighbours(axes: Axes, marks: Sequence[Mark], width: float) -> Iterator[lis
 def _points(axes: Axes, mark: Mark) -> tuple[float, float]:
     x, y = axes.transData.transform((mark.x, mark.y)) * POINTS / axes.figure.dpi
     return float(x), float(y)
-
-
-def _frame(axes: Axes) -> tuple[float, float, float, float]:
-    """Return the axes' corners in points: left, bottom, right, top."""
-    box = axes.get_window_extent()
-    left, low, right, high = (edge * POINTS / axes.figure.dpi for edge in box.extents)
-    return left, low, right, high

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tame.core.mark import Mark
 from tame.core.ring import Ring
 from tame.core.scene import Scene
 from tame.core.sorting import losses_under
@@ -30,16 +31,14 @@ class Missed(NamedTuple):
     began: int | None = None
 
 
-def second_look(scene: Scene, learned: Sequence[Waiting], ring: Ring) -> Missed | None:
+def second_look(scene: Scene, learned: Sequence[Waiting], ring: Ring, usual: Mark) -> Missed | None:
     """Let the expert as it was before a batch that stood out read what it learned since.
 
     If that was one odd batch, it knows the others. If it was the first of another world, it does
     not, though by now the expert may have learned them: one that soon learns another world is
-    surprised for a batch or two, which is no alarm.
+    surprised for a batch or two, which is no alarm. `usual` is what it was used to before.
     """
-    usual, recent = ring.oldest and ring.oldest.mark, learned[-BACK:]
-    if usual is None:
-        return None
+    recent = learned[-BACK:]
     odd = (place for place, one in enumerate(recent) if usual.fit(one.reading).has_moved)
     since = recent[next(odd, len(recent)) :]
     before = ring.before(since[0].step) if len(since) >= FEWEST else None

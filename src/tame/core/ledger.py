@@ -108,7 +108,8 @@ class Ledger:
         fit = oldest.mark.fit(*recent)
         if fit.learned and fit.has_moved:
             return Missed(recent)
-        return second_look(scene, self.queue.owned(scene.pool.active.id), self._ring)
+        own = self.queue.owned(scene.pool.active.id)
+        return second_look(scene, own, self._ring, oldest.mark)
 
     def recover(self, scene: Scene, doubt: Doubt) -> bool:
         """Put the active expert back to a time when it knew what is held, if there is one.

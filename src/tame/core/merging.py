@@ -4,7 +4,7 @@ from itertools import combinations
 
 from tame.core.expert import Expert
 from tame.core.scene import Scene
-from tame.core.sorting import own_losses
+from tame.core.sorting import losses_of
 from tame.engine.losses import read
 
 READ = 128
@@ -56,7 +56,7 @@ def _knows(scene: Scene, expert: Expert, other: Expert) -> bool:
         return False
     raw, slots = (column[:READ] for column in other.memory.columns())
     lesson = scene.lesson(raw, slots.long().cpu())
-    return expert.mark.fit(read(own_losses(expert, lesson))).is_close
+    return expert.mark.fit(read(losses_of(expert, lesson, own=True))).is_close
 
 
 def _replaces(scene: Scene, expert: Expert, other: Expert) -> bool:
@@ -67,6 +67,7 @@ def _replaces(scene: Scene, expert: Expert, other: Expert) -> bool:
     assert other.mark is not None  # noqa: S101 (one that knows something has a mark)
     raw, slots = (column[:COMPARED] for column in other.memory.columns())
     lesson = scene.lesson(raw, slots.long().cpu())
-    worse = own_losses(expert, lesson).double() - own_losses(other, lesson).double()
+    its, others = (losses_of(one, lesson, own=True).double() for one in (expert, other))
+    worse = its - others
     chance = DEVIATIONS * float(worse.std()) / len(worse) ** 0.5
     return bool(worse.mean() <= max(chance, SLIGHT * (other.mark.guess - other.mark.level)))

@@ -37,16 +37,10 @@ def share_out(own: Tensor, rival: Tensor) -> Tensor:
     return (chance >= 0.5) | (gain < MIXED)  # noqa: PLR2004 (the likelier of two)
 
 
-def losses_of(expert: Expert, lesson: Lesson) -> Tensor:
-    """Return the loss of each sample under an expert."""
+def losses_of(expert: Expert, lesson: Lesson, *, own: bool = False) -> Tensor:
+    """Return the loss of each sample under an expert; with `own`, among labels it was taught."""
     expert.network.grow(lesson.live)
-    return losses_under(expert.network.net, expert.network.plan, lesson)
-
-
-def own_losses(expert: Expert, lesson: Lesson) -> Tensor:
-    """Return the loss of each sample under an expert, among the labels it was taught."""
-    expert.network.grow(lesson.live)
-    taught = torch.from_numpy(padded(expert.taught, lesson.live))
+    taught = torch.from_numpy(padded(expert.taught, lesson.live)) if own else None
     return losses_under(expert.network.net, expert.network.plan, lesson, taught)
 
 
