@@ -22,11 +22,11 @@ def watched(monkeypatch: pytest.MonkeyPatch):
     pool = SimpleNamespace(known=lambda numbers, live: [watcher], plan=None)  # noqa: ARG005
     monkeypatch.setattr(module, "Readings", lambda *_, **__: [said[-1]])
 
-    def show(loss: float, own: float = 1.0) -> int | None:
+    def show(loss: float, own: float = 1.0, *, strange: bool = False) -> int | None:
         said.append(Reading(loss))
         scene: Any = SimpleNamespace(pool=pool)
         lesson: Any = SimpleNamespace(live=2)
-        probation.watch(scene, lesson, Reading(own))
+        probation.watch(scene, lesson, Reading(own), lambda: strange)
         return probation.claimant(RETURNS)
 
     return show
@@ -50,3 +50,10 @@ def test_late_in_a_probation_three_are_not_enough(watched):
 def test_what_the_newcomer_reads_better_is_nobody_elses(watched):
     assert [watched(0.05, own=0.01) for _ in range(4)] == [None] * 4
     assert [watched(0.05, own=0.06) for _ in range(3)] == [None, None, 7]
+
+
+def test_of_samples_that_look_strange_only_what_it_surely_knows_is_its_own(watched):
+    hard, easy = 0.18, 0.05  # a fifth of the way to guessing, and next to none of it
+    assert [watched(hard, strange=True) for _ in range(4)] == [None] * 4
+    assert [watched(hard) for _ in range(3)] == [None, None, 7]
+    assert [watched(easy, strange=True) for _ in range(4)][-1] == 7

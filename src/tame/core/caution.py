@@ -1,11 +1,13 @@
 """The careful conduct at work: suspicion, switch, probation, and the way back from each."""
 
+from functools import partial
 from typing import NamedTuple
 
 from tame.core.conduct import Careful
 from tame.core.doubt import Doubt
 from tame.core.expert import Expert
 from tame.core.ledger import Ledger
+from tame.core.mark import Mark
 from tame.core.merging import merge_same
 from tame.core.pool import ExpertPool
 from tame.core.probation import Probation
@@ -44,7 +46,7 @@ class Caution:
         verdict = self._doubt.verdict if self._doubt else expert.detector.update(reading)
         if self._probation is not None:
             turn = self._try(scene, self._probation, (batch, lesson, reading), verdict)
-        elif self._suspects(scene, verdict):
+        elif self._suspects(scene, verdict, batch):
             turn = self._consider(scene, batch, lesson)
         else:
             turn = Turn(expert.id, self._ledger.learn(expert, batch, lesson, reading))
@@ -99,11 +101,11 @@ class Caution:
         self._probation = state["probation"] and Probation.restore(state["probation"])
         self._refused = state["refused"]
 
-    def _suspects(self, scene: Scene, verdict: Verdict) -> bool:
-        """Say whether there is a suspicion, by an alarm or by a change that was missed."""
+    def _suspects(self, scene: Scene, verdict: Verdict, batch: Waiting) -> bool:
+        """Say whether there is a suspicion: an alarm, an odd batch, or a change that was missed."""
         if self._doubt is None:
             missed = self._ledger.missed(scene)
-            if not verdict.shift and missed is None:
+            if not (verdict.shift or missed or self._ledger.is_odd(scene, batch)):
                 return False
             self._doubt = Doubt(scene.pool.active.id, verdict, missed)
         return True
@@ -112,7 +114,7 @@ class Caution:
         """Ask who knows what is held; while that is not clear, hold this batch too."""
         active, doubt = scene.pool.active, self._doubt
         assert doubt is not None  # noqa: S101 (asked in doubt alone)
-        doubt.hold(scene, batch, lesson, self._ledger.usual(active))
+        self._hold(scene, batch, lesson, self._ledger.usual(active))
         late = len(doubt.held) >= self.settings.patience
         known = doubt.returned(min(SURE, self.settings.patience), late=late)
         own = doubt.fit(active.id)
@@ -125,6 +127,12 @@ class Caution:
             return self._recruit(scene, doubt)
         active.forget()
         return Turn(NOBODY, change=Change.SUSPECTED, since=doubt.noticed)
+
+    def _hold(self, scene: Scene, batch: Waiting, lesson: Lesson, own: Mark | None) -> None:
+        doubt = self._doubt
+        assert doubt is not None  # noqa: S101 (batches are held in doubt alone)
+        strange = self._ledger.looks_strange(scene, doubt.active, *doubt.held, batch)
+        doubt.hold(scene, batch, lesson, own, strange=strange)
 
     def _stay(self, scene: Scene, doubt: Doubt) -> Turn:
         """Go on with the active expert, which knows the newest batch, or nothing at all yet.
@@ -181,7 +189,8 @@ class Caution:
     ) -> Turn:
         """Let the newcomer learn, and see whether anyone else knows its data after all."""
         newcomer, (batch, lesson, reading) = scene.pool.active, met
-        probation.watch(scene, lesson, reading)
+        strange = partial(self._ledger.looks_strange, scene, probation.old, batch)
+        probation.watch(scene, lesson, reading, strange)
         back = probation.claimant(self.settings.returns)
         if verdict.shift and back is None and self._has_learned(newcomer):
             return self._confirm_in_doubt(scene, probation, batch, lesson, verdict)
@@ -218,7 +227,7 @@ class Caution:
         """Confirm a newcomer that is surprised itself, which only one that has learned can be."""
         newcomer, self._probation = scene.pool.active, None
         self._doubt = Doubt(newcomer.id, verdict)
-        self._doubt.hold(scene, batch, lesson, self._ledger.mark(newcomer))
+        self._hold(scene, batch, lesson, self._ledger.mark(newcomer))
         newcomer.forget()
         return Turn(NOBODY, change=Change.RECRUITED, since=probation.since)
 

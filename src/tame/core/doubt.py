@@ -11,7 +11,7 @@ from tame.core.waiting import Waiting, restore_waiting
 from tame.engine.lesson import Lesson
 from tame.types import Reading, State, Verdict
 
-STRANGE = Fit(math.inf, math.inf, math.inf, math.inf, learned=False)
+UNKNOWN = Fit(math.inf, math.inf, math.inf, math.inf, learned=False)
 
 
 class Doubt:
@@ -29,15 +29,24 @@ class Doubt:
         self.began = missed and missed.began
         self.readings: dict[int, list[Reading]] = {active: list(missed.readings if missed else ())}
         self._marks: dict[int, Mark | None] = {}
+        self._strange: list[bool] = []  # of what is held: what looks unlike the active expert's
 
     @property
     def noticed(self) -> int:
         """The step of the alarm."""
         return self.held[0].step
 
-    def hold(self, scene: Scene, batch: Waiting, lesson: Lesson, own: Mark | None) -> None:
+    @property
+    def is_strange(self) -> bool:
+        """Whether all that is held looks unlike what the active expert learned lately."""
+        return all(self._strange)
+
+    def hold(
+        self, scene: Scene, batch: Waiting, lesson: Lesson, own: Mark | None, *, strange: bool
+    ) -> None:
         """Put a batch with the others and let every candidate read it; trains nothing."""
         self.held.append(batch)
+        self._strange.append(strange)
         self._note(self.active, own, batch.reading)
         candidates = scene.pool.candidates(lesson, scene.rank)
         readings = Readings(candidates, lesson, scene.pool.plan, own=True)
@@ -47,12 +56,14 @@ class Doubt:
     def fit(self, number: int) -> Fit:
         """Return how an expert fits all that is held."""
         mark = self._marks[number]
-        return STRANGE if mark is None else mark.fit(*self.readings[number])
+        strange = number == self.active and self.is_strange
+        return UNKNOWN if mark is None else mark.fit(*self.readings[number], strange=strange)
 
     def newest(self, number: int) -> Fit:
         """Return how an expert fits the newest batch."""
         mark = self._marks[number]
-        return STRANGE if mark is None else mark.fit(self.readings[number][-1])
+        strange = number == self.active and self._strange[-1]
+        return UNKNOWN if mark is None else mark.fit(self.readings[number][-1], strange=strange)
 
     def returned(self, batches: int, *, late: bool) -> int | None:
         """Return the inactive expert that is sure to know what is held, the best if several are.
@@ -92,6 +103,7 @@ class Doubt:
             "crept": self.missed,
             "began": self.began,
             "held": [batch._asdict() for batch in self.held],
+            "strange": list(self._strange),
             "readings": [
                 [number, [list(one) for one in readings]]
                 for number, readings in self.readings.items()
@@ -108,6 +120,7 @@ class Doubt:
         doubt = cls(state["active"], Verdict(*state["verdict"]))
         doubt.missed, doubt.began = state["crept"], state.get("began")
         doubt.held = [restore_waiting(kept) for kept in state["held"]]
+        doubt._strange = state.get("strange", [False] * len(doubt.held))
         doubt.readings = {
             number: [Reading(*one) for one in kept] for number, kept in state["readings"]
         }

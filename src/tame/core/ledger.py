@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tame.core.accounting import tensor_bytes
+from tame.core.appearance import part, unlike
 from tame.core.conduct import Careful
 from tame.core.dating import date
 from tame.core.doubt import Doubt
@@ -111,6 +112,21 @@ class Ledger:
         own = self.queue.owned(scene.pool.active.id)
         return second_look(scene, own, self._ring, oldest.mark)
 
+    def looks_strange(self, scene: Scene, owner: int, *new: Waiting) -> bool:
+        """Say whether the newest of these batches look unlike what an expert learned lately."""
+        found = part([*self.queue.owned(owner), *new])
+        return scene.pool.plan.world.anyone(found is not None and unlike(*found))
+
+    def is_odd(self, scene: Scene, batch: Waiting) -> bool:
+        """Say whether a batch looks unlike the active expert's, which finds it harder, too.
+
+        Neither says much alone. Together they tell of a world that the expert half knows.
+        """
+        active = scene.pool.active
+        usual = self.mark(active)
+        raised = usual is not None and usual.fit(batch.reading).is_raised
+        return raised and self.looks_strange(scene, active.id, batch)
+
     def recover(self, scene: Scene, doubt: Doubt) -> bool:
         """Put the active expert back to a time when it knew what is held, if there is one.
 
@@ -124,7 +140,8 @@ class Ledger:
         for state, level in self._earlier(until):
             if usual is None or state["network"]["slots"] < scene.live:
                 return False
-            if usual.fit(*reread(scene, state, doubt.held)).claims:
+            found = reread(scene, state, doubt.held)
+            if usual.fit(*found, strange=doubt.is_strange).claims:
                 expert.resume(state)
                 self._level = Level(expert.mark) if level is None else Level.restore(level)
                 return True

@@ -17,13 +17,15 @@ ROOM = 0.1  # the least distance between knowing and guessing, for experts of a 
 LEARNED = 0.2
 CLOSE, FAR = 4.0, 6.0  # deviations
 NEAR, OFF, LOST = 0.1, 0.2, 0.5  # shares of the way from the expert's level to guessing
+RAISED = 2.0  # deviations
 
 
 class Fit(NamedTuple):
     """How losses lie to an expert's own: in deviations, and as a share of the way to guessing.
 
     `deviations` are those of the expert's own losses; `allowed` are those that can be told from
-    what a few samples make of a batch, which may be far fewer.
+    what a few samples make of a batch, which may be far fewer. `strange` says that the samples
+    look unlike the expert's: then neither is an excuse for a loss that is not near its own.
     """
 
     loss: float
@@ -31,12 +33,13 @@ class Fit(NamedTuple):
     allowed: float
     share: float
     learned: bool
+    strange: bool = False
 
     @property
     def claims(self) -> bool:
         """Whether the expert clearly knows the data."""
-        near = self.share <= NEAR or (self.share <= LOST and self.deviations <= CLOSE)
-        return self.learned and near
+        usual = not self.strange and self.share <= LOST and self.deviations <= CLOSE
+        return self.learned and (self.share <= NEAR or usual)
 
     @property
     def is_close(self) -> bool:
@@ -51,12 +54,18 @@ class Fit(NamedTuple):
     @property
     def refuses(self) -> bool:
         """Whether the expert clearly does not know the data; one that knows nothing refuses all."""
-        return not self.learned or not (self.share <= OFF or self.allowed <= FAR)
+        excused = self.share <= OFF or (not self.strange and self.allowed <= FAR)
+        return not self.learned or not excused
 
     @property
     def has_moved(self) -> bool:
         """Whether losses lie away from the expert's own, of however few samples they are made."""
         return self.share > OFF and self.deviations > FAR
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether losses lie over the expert's own, if not so far as to say anything alone."""
+        return self.learned and self.share > NEAR and self.deviations > RAISED
 
 
 class Mark(NamedTuple):
@@ -86,20 +95,20 @@ class Mark(NamedTuple):
         losses = np.array([reading.loss for reading in readings])
         return self._replace(level=float(losses.mean()), spread=max(float(losses.std()), FLOOR))
 
-    def fit(self, *readings: Reading) -> Fit:
-        """Return how batches, taken together, lie to this mark.
+    def fit(self, *readings: Reading, strange: bool = False) -> Fit:
+        """Return how batches, taken together, lie to this mark, and whether they look `strange`.
 
         The more they are, the less they spread; the level itself is known from ten losses only.
         """
         reading = together(readings)
         if not math.isfinite(reading.loss):
-            return Fit(math.inf, math.inf, math.inf, math.inf, self.learned)
+            return Fit(math.inf, math.inf, math.inf, math.inf, self.learned, strange)
         above, level = reading.loss - self.level, self.spread / math.sqrt(RECENT)
         spread = self.spread / math.sqrt(len(readings))
         deviations = above / math.hypot(spread, level)
         allowed = above / math.hypot(max(spread, reading.error), level)
         share = above / max(self.guess - self.level, ROOM / 2)
-        return Fit(reading.loss, deviations, allowed, share, self.learned)
+        return Fit(reading.loss, deviations, allowed, share, self.learned, strange)
 
 
 class Level:

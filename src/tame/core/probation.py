@@ -1,9 +1,9 @@
 """A newcomer on trial, and the experts that watch whether its data are not theirs after all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
-from tame.core.mark import Mark
+from tame.core.mark import Fit, Mark
 from tame.core.probe import Readings
 from tame.core.scene import Scene
 from tame.engine.lesson import Lesson
@@ -40,14 +40,22 @@ class Probation:
         nearer = any(now < NEARER * first for first, now in self._shares.values())
         return nearer or any(self._known.values())
 
-    def watch(self, scene: Scene, lesson: Lesson, own: Reading) -> None:
-        """Let every watcher read a batch, which the newcomer reads like this; trains nothing."""
+    def watch(
+        self, scene: Scene, lesson: Lesson, own: Reading, strange: Callable[[], bool]
+    ) -> None:
+        """Let every watcher read a batch, which the newcomer reads like this; trains nothing.
+
+        `strange` tells whether it looks unlike what the expert that was left had learned.
+        """
         self.batches += 1
         watchers = scene.pool.known(list(self._known), lesson.live)
         readings = Readings(watchers, lesson, scene.pool.plan, own=True)
         for watcher, reading in zip(watchers, readings, strict=True):
             if watcher.mark is not None:
-                self._note(watcher.id, watcher.mark, reading, better=reading.loss < own.loss)
+                fit = watcher.mark.fit(reading)
+                if watcher.id == self.old and fit.claims:
+                    fit = fit._replace(strange=strange())
+                self._note(watcher.id, watcher.mark, reading, fit, better=reading.loss < own.loss)
 
     def claimant(self, returns: int) -> int | None:
         """Return the watcher that has known so many batches in a row, if any.
@@ -58,8 +66,8 @@ class Probation:
         found = [number for number, known in self._known.items() if len(known) >= least]
         return found[0] if found else None
 
-    def _note(self, number: int, mark: Mark, reading: Reading, *, better: bool) -> None:
-        known, fit = [*self._known[number], reading], mark.fit(reading)
+    def _note(self, number: int, mark: Mark, reading: Reading, fit: Fit, *, better: bool) -> None:
+        known = [*self._known[number], reading]
         knows = better and fit.claims and mark.fit(*known).claims
         self._known[number] = known if knows else []
         first, now = self._shares.get(number, (fit.share, fit.share))
