@@ -7,7 +7,7 @@ from test_careful import careful
 
 from tame import Batch
 from tame.core import ledger as module
-from tame.core.appearance import LARGEST, MOST, TOGETHER, Samples, part, samples, unlike
+from tame.core.appearance import LARGEST, TOGETHER, Samples, part, samples, unlike
 from tame.core.waiting import Waiting
 
 NUMBERS = 20
@@ -64,6 +64,14 @@ def test_numbers_that_never_vary_are_no_trouble():
     assert unlike(Samples(still.rows[:32] + 1.0, labels[:32]), still)
 
 
+def test_numbers_far_from_zero_are_no_trouble():
+    far = 1e7
+    usual = Samples(USUAL.rows + far, USUAL.labels)
+    near, moved = drawn(32, 2), drawn(32, 2, moved=12.0)
+    assert not unlike(Samples(near.rows + far, near.labels), usual)
+    assert unlike(Samples(moved.rows + far, moved.labels), usual)
+
+
 def test_what_the_order_of_samples_brings_is_usual():
     """Batches of a slow wave lie further apart than samples drawn at random would."""
     rng, labels = np.random.default_rng(0), np.zeros(32 * 40, dtype=np.int64)
@@ -86,8 +94,8 @@ def test_small_batches_are_judged_together():
 
 
 def test_of_large_batches_and_samples_not_everything_is_looked_at():
-    found = samples([waiting(1000, 0, numbers=3), waiting(MOST, 1, numbers=3)])
-    assert MOST < len(found) <= 2 * MOST
+    found = samples([waiting(1000, 0, numbers=3), waiting(TOGETHER, 1, numbers=3)])
+    assert TOGETHER < len(found) <= 2 * TOGETHER
     found = samples([waiting(4, 0, numbers=3 * LARGEST - 1)])
     assert found.rows.shape == (4, LARGEST)
 

@@ -1,5 +1,6 @@
 """Whether samples look unlike others, label by label, by their means alone."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,13 +10,12 @@ from torch import Tensor
 from tame.core.mark import median
 from tame.core.waiting import Waiting
 
-TOGETHER = 32  # samples that are judged together, at least
-MOST = 64  # samples of a batch that are looked at
+TOGETHER = 32  # samples that are judged together, at least; and at most of one batch
 FEWEST = 10  # groups of them that tell what is usual, at least
 KNOWN = 8  # samples of a label that tell its mean, at least
 ROOM = 0.1  # of the mean variance: what every number varies by, at least
 WIDE, TIMES = 8.0, 3.0  # deviations, and multiples, of what is usual
-LARGEST = 4096  # numbers of a sample that are looked at
+LARGEST = 1024  # numbers of a sample that are looked at
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def part(batches: Sequence[Waiting]) -> tuple[Samples, Samples] | None:
 
 def samples(batches: Sequence[Waiting]) -> Samples:
     """Return some samples of each batch; of large ones neighbouring numbers are averaged."""
-    thin = [slice(None, None, -(-len(batch.slots) // MOST)) for batch in batches]
+    thin = [slice(None, None, -(-len(batch.slots) // TOGETHER)) for batch in batches]
     rows = [_flat(batch.raw[every]) for batch, every in zip(batches, thin, strict=True)]
     labels = [batch.slots[every].numpy() for batch, every in zip(batches, thin, strict=True)]
     return Samples(np.concatenate(rows), np.concatenate(labels))
@@ -53,7 +53,8 @@ def unlike(new: Samples, usual: Samples) -> bool:
 
     How far groups of usual samples, as many, lie from the mean of all of them says how far is too
     far; so nothing is assumed of inputs, but that they are usual in the order they came in. Labels
-    that are not among the usual ones say nothing, nor do too few samples.
+    that are not among the usual ones say nothing, nor do too few samples, nor what samples drawn at
+    random would have.
 
     >>> rng = np.random.default_rng(0)
     >>> labels = np.arange(640) % 2
@@ -62,12 +63,15 @@ def unlike(new: Samples, usual: Samples) -> bool:
     >>> unlike(new, usual), unlike(Samples(new.rows + 2.0, new.labels), usual)
     (False, True)
     """
-    scale, groups = _Scale(usual), len(usual) // max(1, len(new))
-    apart = scale.apart(new)
-    if apart is None or groups < FEWEST:
+    groups = len(usual) // max(1, len(new))
+    if groups < FEWEST:
         return False
-    found = [scale.apart(group, own=True) for group in _cut(usual, groups)]
-    others = np.array([one for one in found if one is not None])
+    origin = usual.rows[0]  # sums of squares are exact only near it
+    scale = _Scale(Samples(usual.rows - origin, usual.labels), groups)
+    apart = scale.apart(_Sums(Samples(new.rows - origin, new.labels)))
+    if not apart > 1.0:
+        return False
+    others = scale.within()
     if len(others) < FEWEST:
         return False
     level = median(others)
@@ -75,43 +79,61 @@ def unlike(new: Samples, usual: Samples) -> bool:
     return apart > max(level + WIDE * spread, TIMES * level)
 
 
+class _Sums:
+    """Sums of the samples of each label in each of so many groups, which lie one after another."""
+
+    def __init__(self, of: Samples, groups: int = 1) -> None:
+        self.labels, places = np.unique(of.labels, return_inverse=True)
+        group = np.arange(len(of)) * groups // max(1, len(of))
+        keys = group * len(self.labels) + places
+        order = np.argsort(keys, kind="stable")
+        found, begins, self.counts = np.unique(keys[order], return_index=True, return_counts=True)
+        self.group, self.place = np.divmod(found, max(1, len(self.labels)))
+        self.sums = np.add.reduceat(of.rows[order], begins, axis=0)
+
+    @property
+    def means(self) -> np.ndarray:
+        """The mean of each."""
+        return np.asarray(self.sums / self.counts[:, None])
+
+
 class _Scale:
     """Means of each label, and how much each number varies around them."""
 
-    def __init__(self, usual: Samples) -> None:
-        sums, self._labels, self._counts = _sums(usual)
-        self._means = sums / self._counts[:, None]
-        places = np.searchsorted(self._labels, usual.labels)
-        varied = np.square(usual.rows - self._means[places]).mean(0)
-        self._weights = 1.0 / (varied + (ROOM * varied.mean() or 1.0))
+    def __init__(self, usual: Samples, groups: int) -> None:
+        self._parts = parts = _Sums(usual, groups)
+        self._counts = np.bincount(parts.place, parts.counts)
+        each = np.zeros((len(parts.labels), usual.rows.shape[1]))
+        np.add.at(each, parts.place, parts.sums)
+        self._means = each / self._counts[:, None]
+        squares = np.einsum("ij,ij->j", usual.rows, usual.rows)
+        varied = (squares - np.einsum("ij,ij->j", each, self._means)).clip(min=0.0) / len(usual)
+        self._weights = 1.0 / (varied + (ROOM * varied.mean() or 1.0)) / len(varied)
 
-    def apart(self, group: Samples, *, own: bool = False) -> float | None:
-        """Return how far label means lie away: about 1 for samples drawn at random, or less.
+    def apart(self, new: _Sums) -> float:
+        """Return how far label means lie away: 1 for independent numbers drawn at random.
 
-        None if no label is known. `own` says that the samples are among the usual ones.
+        Where numbers hang together it is as much or less; not a number if no label is known.
         """
-        sums, labels, counts = _sums(group)
-        places = np.searchsorted(self._labels, labels).clip(max=len(self._labels) - 1)
-        there = np.where(self._labels[places] == labels, self._counts[places], 0)
-        known = there >= np.maximum(KNOWN, counts + 1 if own else 0)
+        places = np.searchsorted(self._parts.labels, new.labels)
+        places = places.clip(max=len(self._parts.labels) - 1)
+        there = np.where(self._parts.labels[places] == new.labels, self._counts[places], 0)
+        known = there >= KNOWN
         if not known.any():
-            return None
-        expected = 1.0 / counts[known] + (-1.0 if own else 1.0) / there[known]
-        means = sums[known] / counts[known, None]
-        away = np.square(means - self._means[places[known]]) @ self._weights
-        return float((away / expected).mean()) / len(self._weights)
+            return math.nan
+        away = np.square(new.means[known] - self._means[places[known]]) @ self._weights
+        return float((away / (1.0 / new.counts[known] + 1.0 / there[known])).mean())
 
-
-def _cut(usual: Samples, groups: int) -> list[Samples]:
-    rows, labels = np.array_split(usual.rows, groups), np.array_split(usual.labels, groups)
-    return [Samples(*pair) for pair in zip(rows, labels, strict=True)]
-
-
-def _sums(group: Samples) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the sum of the samples of each label, the labels, and how many there are."""
-    order = np.argsort(group.labels, kind="stable")
-    labels, begins, counts = np.unique(group.labels[order], return_index=True, return_counts=True)
-    return np.add.reduceat(group.rows[order], begins, axis=0), labels, counts
+    def within(self) -> np.ndarray:
+        """Return how far the groups of usual samples lie from all of them, in the same way."""
+        parts = self._parts
+        there = self._counts[parts.place]
+        known = there >= np.maximum(KNOWN, parts.counts + 1)
+        away = np.square(parts.means - self._means[parts.place]) @ self._weights
+        away = away[known] / (1.0 / parts.counts[known] - 1.0 / there[known])
+        group = parts.group[known]
+        sizes = np.bincount(group)
+        return np.bincount(group, away)[sizes > 0] / sizes[sizes > 0]
 
 
 def _flat(raw: Tensor) -> np.ndarray:

@@ -17,7 +17,7 @@ ROOM = 0.1  # the least distance between knowing and guessing, for experts of a 
 LEARNED = 0.2
 CLOSE, FAR = 4.0, 6.0  # deviations
 NEAR, OFF, LOST = 0.1, 0.2, 0.5  # shares of the way from the expert's level to guessing
-RAISED = 2.0  # deviations
+RAISED = 3.0  # deviations
 
 
 class Fit(NamedTuple):
