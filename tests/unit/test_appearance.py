@@ -45,6 +45,14 @@ def test_how_many_there_are_of_each_label_does_not_matter():
     assert sum(found) <= 1
 
 
+def test_one_odd_sample_of_a_rare_label_is_not_strange():
+    new = drawn(32, 2, share=0.0)
+    labels = np.where(np.arange(32) == 5, 1, new.labels)
+    rows = np.where(labels[:, None] == 1, new.rows + 3.0 * USUAL.rows.std(0), new.rows)
+    assert not unlike(Samples(rows, labels), USUAL)
+    assert unlike(Samples(rows, np.ones(32, dtype=np.int64)), USUAL)
+
+
 def test_labels_nobody_has_seen_say_nothing():
     new = drawn(32, 2, moved=50.0)
     assert unlike(new, USUAL)

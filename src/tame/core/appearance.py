@@ -111,9 +111,10 @@ class _Scale:
         self._weights = 1.0 / (varied + (ROOM * varied.mean() or 1.0)) / len(varied)
 
     def apart(self, new: _Sums) -> float:
-        """Return how far label means lie away: 1 for independent numbers drawn at random.
+        """Return how far label means lie away: about 1 for samples drawn at random.
 
-        Where numbers hang together it is as much or less; not a number if no label is known.
+        Labels count by their samples: one odd sample of a rare one is no more than that. Not a
+        number if no label is known.
         """
         places = np.searchsorted(self._parts.labels, new.labels)
         places = places.clip(max=len(self._parts.labels) - 1)
@@ -122,7 +123,8 @@ class _Scale:
         if not known.any():
             return math.nan
         away = np.square(new.means[known] - self._means[places[known]]) @ self._weights
-        return float((away / (1.0 / new.counts[known] + 1.0 / there[known])).mean())
+        away /= 1.0 / new.counts[known] + 1.0 / there[known]
+        return float(np.average(away, weights=new.counts[known]))
 
     def within(self) -> np.ndarray:
         """Return how far the groups of usual samples lie from all of them, in the same way."""
@@ -130,10 +132,10 @@ class _Scale:
         there = self._counts[parts.place]
         known = there >= np.maximum(KNOWN, parts.counts + 1)
         away = np.square(parts.means - self._means[parts.place]) @ self._weights
-        away = away[known] / (1.0 / parts.counts[known] - 1.0 / there[known])
-        group = parts.group[known]
-        sizes = np.bincount(group)
-        return np.bincount(group, away)[sizes > 0] / sizes[sizes > 0]
+        counts, group = parts.counts[known], parts.group[known]
+        away = away[known] / (1.0 / counts - 1.0 / there[known])
+        sizes = np.bincount(group, counts)
+        return np.asarray(np.bincount(group, counts * away)[sizes > 0] / sizes[sizes > 0])
 
 
 def _flat(raw: Tensor) -> np.ndarray:
