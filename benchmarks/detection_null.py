@@ -2,12 +2,13 @@
 
     python benchmarks/detection_null.py [--runs 200] [--traces FILE ...] [--out FILE]
     python benchmarks/detection_null.py --stationary FILE [FILE ...]
+    python benchmarks/detection_null.py --replay FILE [FILE ...] --out FILE
 
 Every registered detector, with its defaults, over noise without change (run length, censored),
 over steps of several sizes after short and long segments, and over the recorded losses of a
 network that trains (`detection_traces.py`). `label-set` sees no losses and is left out. With
 --stationary only the false alarms on such traces are counted, each seed for itself, and added to
-benchmarks/results/detection/stationary.json.
+benchmarks/results/detection/stationary.json; with --replay there is nothing but recorded losses.
 """
 
 import argparse
@@ -199,6 +200,15 @@ def stationary(files: list[Path]) -> None:
     path.write_text(json.dumps(found, indent=1) + "\n")
 
 
+def replay(files: list[Path], out: Path) -> None:
+    """Show every detector the losses of these files, and nothing else."""
+    traces = {key: trace for file in files for key, trace in np.load(file).items()}
+    document: dict[str, Any] = {"command": "python benchmarks/detection_null.py --replay FILES"}
+    for name, make, _ in detectors():
+        document[name] = {"traces": replayed(make, traces)}
+    out.write_text(json.dumps(document, indent=1) + "\n")
+
+
 def promise(every: int, runs: int) -> dict[str, Any]:
     """Return the run length of the betting detector on noise of its null, beside its promise."""
     lengths = []
@@ -229,6 +239,7 @@ def asked() -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="measure these anew, keep the rest of the file")
     parser.add_argument("--stationary", type=Path, nargs="*", default=[])
+    parser.add_argument("--replay", type=Path, nargs="*", default=[])
     return parser.parse_args()
 
 
@@ -237,6 +248,9 @@ def main() -> None:
     options = asked()
     if options.stationary:
         stationary(options.stationary)
+        return
+    if options.replay:
+        replay(options.replay, options.out)
         return
     traces = {key: trace for file in options.traces for key, trace in np.load(file).items()}
     document: dict[str, Any] = {"command": "python benchmarks/detection_null.py"}

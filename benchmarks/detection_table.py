@@ -61,12 +61,13 @@ def trace(row: Row) -> str:
 
 
 def main() -> None:
-    """Print the three tables."""
+    """Print the tables there are."""
     file = Path(sys.argv[1] if len(sys.argv) > 1 else "benchmarks/results/detection/null.json")
     document = json.loads(file.read_text())
     names = [name for name in document if name not in ("command", "promise")]
-    print("\n".join(quiet(document, names)), "\n")
-    print("\n".join(delays(document, names, "steps", step)), "\n")
+    if "quiet" in document[names[0]]:
+        print("\n".join(quiet(document, names)), "\n")
+        print("\n".join(delays(document, names, "steps", step)), "\n")
     print("\n".join(delays(document, names, "traces", trace)), "\n")
     for row in document.get("promise", []):
         print(row)
