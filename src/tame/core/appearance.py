@@ -40,9 +40,9 @@ def part(batches: Sequence[Waiting]) -> tuple[Samples, Samples] | None:
     return samples(batches[place:]), samples(batches[:place])
 
 
-def samples(batches: Sequence[Waiting]) -> Samples:
-    """Return some samples of each batch; of large ones neighbouring numbers are averaged."""
-    thin = [slice(None, None, -(-len(batch.slots) // TOGETHER)) for batch in batches]
+def samples(batches: Sequence[Waiting], most: int = TOGETHER) -> Samples:
+    """Return at most so many samples of each batch; of large ones neighbours are averaged."""
+    thin = [slice(None, None, -(-len(batch.slots) // max(1, most))) for batch in batches]
     rows = [_flat(batch.raw[every]) for batch, every in zip(batches, thin, strict=True)]
     labels = [batch.slots[every].numpy() for batch, every in zip(batches, thin, strict=True)]
     return Samples(np.concatenate(rows), np.concatenate(labels))

@@ -116,11 +116,13 @@ class Caution:
         assert doubt is not None  # noqa: S101 (asked in doubt alone)
         self._hold(scene, batch, lesson, self._ledger.usual(active))
         late = len(doubt.held) >= self.settings.patience
-        known = doubt.returned(min(SURE, self.settings.patience), late=late)
+        foreign = partial(self._ledger.looks_foreign, scene, held=doubt.held)
+        known = doubt.returned(min(SURE, self.settings.patience), foreign, late=late)
         own = doubt.fit(active.id)
         if known is not None and not (own.claims and own.loss <= doubt.fit(known).loss):
             return self._switch(scene, doubt, known)
-        knows = own.claims or (doubt.newest(active.id).is_clear and not doubt.missed)
+        alone = not (doubt.missed or doubt.is_strange)  # whether one batch can settle it
+        knows = own.claims or (doubt.newest(active.id).is_clear and alone)
         if knows or not own.learned:
             return self._stay(scene, doubt)
         if late or doubt.is_refused():

@@ -1,6 +1,7 @@
 """A suspicion: the batches held since an alarm, and how every candidate reads them."""
 
 import math
+from collections.abc import Callable
 from typing import Self
 
 from tame.core.hindsight import Missed
@@ -65,19 +66,20 @@ class Doubt:
         strange = number == self.active and self._strange[-1]
         return UNKNOWN if mark is None else mark.fit(self.readings[number][-1], strange=strange)
 
-    def returned(self, batches: int, *, late: bool) -> int | None:
+    def returned(self, batches: int, foreign: Callable[[int], bool], *, late: bool) -> int | None:
         """Return the inactive expert that is sure to know what is held, the best if several are.
 
         It knows each of the so many newest batches clearly, one by one, as one may be right by
         chance where the expert of another world happens to know it; or all of them well enough,
-        if there is no time for more.
+        if there is no time for more. To whom they look `foreign`, that is not enough.
         """
         if len(self.held) < batches:
             return None
         sure = [n for n in self._others() if self._is_sure(n, batches)]
         if late:
             sure += [n for n in self._others() if self.fit(n).is_close]
-        return min(sure, key=lambda number: self.fit(number).loss, default=None)
+        best = sorted(set(sure), key=lambda number: (self.fit(number).loss, number))
+        return next((number for number in best if not foreign(number)), None)
 
     def speaker(self) -> int:
         """Return who is to answer meanwhile: of those that know what is held, the best."""

@@ -1,9 +1,9 @@
 """What was learned lately and by whom, and how it is undone or given to another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tame.core.accounting import tensor_bytes
-from tame.core.appearance import part, unlike
+from tame.core.appearance import part, samples, unlike
 from tame.core.conduct import Careful
 from tame.core.dating import date
 from tame.core.doubt import Doubt
@@ -116,6 +116,15 @@ class Ledger:
         """Say whether the newest of these batches look unlike what an expert learned lately."""
         found = part([*self.queue.owned(owner), *new])
         return scene.pool.plan.world.anyone(found is not None and unlike(*found))
+
+    def looks_foreign(self, scene: Scene, number: int, held: Sequence[Waiting]) -> bool:
+        """Say whether batches look unlike all that an inactive expert ever learned."""
+        memory = scene.pool.open(number).memory
+        if not len(memory):
+            return False
+        raw, slots = memory.columns()
+        kept = samples([Waiting(0, raw, slots.cpu(), number)], most=len(slots))
+        return scene.pool.plan.world.anyone(unlike(samples(held), kept))
 
     def is_odd(self, scene: Scene, batch: Waiting) -> bool:
         """Say whether a batch looks unlike the active expert's, which finds it harder, too.
