@@ -7,8 +7,12 @@ from test_careful import careful
 
 from tame import Batch
 from tame.core import ledger as module
-from tame.core.appearance import LARGEST, TOGETHER, Samples, part, samples, unlike
+from tame.core.appearance import LARGEST, TOGETHER, Samples, newest, thinned, unlike, whole
+from tame.core.doubt import Doubt
+from tame.core.mark import Mark
+from tame.core.prune import Magnitude
 from tame.core.waiting import Waiting
+from tame.types import Reading, Verdict
 
 NUMBERS = 20
 
@@ -93,19 +97,17 @@ def test_what_the_order_of_samples_brings_is_usual():
 
 def test_small_batches_are_judged_together():
     small = [waiting(8, seed) for seed in range(10)]
-    new, before = part(small)
-    assert (len(new), len(before)) == (TOGETHER, 80 - TOGETHER)
-    assert part(small[:3]) is None
-    assert part([waiting(32, 0)]) is None
-    new, before = part([waiting(32, seed) for seed in range(3)])
-    assert (len(new), len(before)) == (32, 64)
+    assert newest(small) * 8 == TOGETHER
+    assert newest(small[:3]) == newest([]) == 0
+    assert newest([waiting(32, seed) for seed in range(3)]) == 1
+    assert newest([waiting(32, 0), waiting(20, 1)]) == 2
 
 
 def test_of_large_batches_and_samples_not_everything_is_looked_at():
-    found = samples([waiting(1000, 0, numbers=3), waiting(TOGETHER, 1, numbers=3)])
+    found = thinned([waiting(1000, 0, numbers=3), waiting(TOGETHER, 1, numbers=3)])
     assert TOGETHER < len(found) <= 2 * TOGETHER
-    found = samples([waiting(4, 0, numbers=3 * LARGEST - 1)])
-    assert found.rows.shape == (4, LARGEST)
+    large = waiting(4, 0, numbers=3 * LARGEST - 1)
+    assert thinned([large]).rows.shape == whole(large.raw, large.slots).rows.shape == (4, LARGEST)
 
 
 def half_known(count: int, seed: int, moved: float):
@@ -132,6 +134,47 @@ def test_a_world_that_looks_strange_and_is_half_known_is_suspected_at_once(
     assert last() == "suspected"
     monkeypatch.setattr(module, "unlike", lambda *_: False)
     assert last() == "none"
+
+
+@pytest.fixture(scope="module")
+def two_worlds():
+    """Return a learner that knows two worlds of the same labels, the second being active."""
+    learner = careful(0, pruner=Magnitude(memory=400))
+    for batch in [*half_known(80, 0, 0.0), *half_known(80, 1, 4.0)]:
+        learner.observe(batch)
+    assert learner.expert_ids == (0, 1)
+    return learner
+
+
+def test_what_an_inactive_expert_never_learned_looks_foreign_to_it(two_worlds):
+    scene, ledger = two_worlds._scene(two_worlds._pool), two_worlds._practice._ledger
+    slots = two_worlds._intake.labels.slots
+
+    def foreign(number: int, moved: float) -> bool:
+        held = [Waiting(0, x, slots(y), -1) for x, y in half_known(2, 9, moved)]
+        return ledger.looks_foreign(scene, held, number)
+
+    assert [foreign(0, 0.0), foreign(0, 4.0)] == [False, True]
+    assert [foreign(0, -4.0), foreign(1, -4.0)] == [True, True]
+
+
+def test_an_expert_that_learned_nothing_yet_finds_nothing_foreign():
+    learner = careful(0)
+    learner.observe(next(half_known(1, 0, 0.0)))
+    scene, ledger = learner._scene(learner._pool), learner._practice._ledger
+    assert not ledger.looks_foreign(scene, [waiting(32, 1, numbers=8)], 0)
+
+
+def test_who_finds_it_foreign_is_not_taken_back_though_it_knows_it():
+    doubt = Doubt(0, Verdict(shift=True, statistic=9.0, threshold=7.0))
+    mark = Mark(0.05, 0.02, 0.69, 0.0)
+    for number, loss in ((0, 2.0), (1, 0.05), (2, 0.06)):
+        doubt.readings[number] = [Reading(loss)] * 2
+        doubt._marks[number] = mark
+    doubt.held = [waiting(32, 0), waiting(32, 1)]
+    assert doubt.returned(2, lambda _: False, late=False) == 1
+    assert doubt.returned(2, lambda number: number == 1, late=False) == 2
+    assert doubt.returned(2, lambda _: True, late=True) is None
 
 
 def test_strange_looks_alone_are_no_suspicion():

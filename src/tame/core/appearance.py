@@ -29,23 +29,32 @@ class Samples:
         return len(self.labels)
 
 
-def part(batches: Sequence[Waiting]) -> tuple[Samples, Samples] | None:
-    """Return the newest samples, as many as are judged together, and all that came before them."""
-    place, count = len(batches), 0
-    while place and count < TOGETHER:
-        place -= 1
-        count += len(batches[place].slots)
-    if count < TOGETHER or not place:
-        return None
-    return samples(batches[place:]), samples(batches[:place])
+def newest(batches: Sequence[Waiting]) -> int:
+    """Return how many of the newest batches are judged together; 0 if all are too few.
+
+    >>> one = Waiting(0, np.zeros(20), np.zeros(20), 0)
+    >>> newest([one] * 3), newest([one])
+    (2, 0)
+    """
+    samples = 0
+    for number, batch in enumerate(reversed(batches), start=1):
+        samples += len(batch.slots)
+        if samples >= TOGETHER:
+            return number
+    return 0
 
 
-def samples(batches: Sequence[Waiting], most: int = TOGETHER) -> Samples:
-    """Return at most so many samples of each batch; of large ones neighbours are averaged."""
-    thin = [slice(None, None, -(-len(batch.slots) // max(1, most))) for batch in batches]
-    rows = [_flat(batch.raw[every]) for batch, every in zip(batches, thin, strict=True)]
-    labels = [batch.slots[every].numpy() for batch, every in zip(batches, thin, strict=True)]
+def thinned(batches: Sequence[Waiting]) -> Samples:
+    """Return some samples of each batch, all if they are few."""
+    every = [-(-len(batch.slots) // TOGETHER) for batch in batches]
+    parts = [whole(b.raw[::n], b.slots[::n]) for b, n in zip(batches, every, strict=True)]
+    rows, labels = [part.rows for part in parts], [part.labels for part in parts]
     return Samples(np.concatenate(rows), np.concatenate(labels))
+
+
+def whole(raw: Tensor, slots: Tensor) -> Samples:
+    """Return samples as rows of numbers."""
+    return Samples(_flat(raw), slots.cpu().numpy())
 
 
 def unlike(new: Samples, usual: Samples) -> bool:
@@ -139,6 +148,7 @@ class _Scale:
 
 
 def _flat(raw: Tensor) -> np.ndarray:
+    """Return rows of numbers; of large samples neighbours are added up."""
     rows = raw.flatten(1).cpu().numpy().astype(np.float64)
     every = -(-rows.shape[1] // LARGEST)
     begins = np.arange(0, rows.shape[1], every)

@@ -116,7 +116,7 @@ class Caution:
         assert doubt is not None  # noqa: S101 (asked in doubt alone)
         self._hold(scene, batch, lesson, self._ledger.usual(active))
         late = len(doubt.held) >= self.settings.patience
-        foreign = partial(self._ledger.looks_foreign, scene, held=doubt.held)
+        foreign = partial(self._ledger.looks_foreign, scene, doubt.held)
         known = doubt.returned(min(SURE, self.settings.patience), foreign, late=late)
         own = doubt.fit(active.id)
         if known is not None and not (own.claims and own.loss <= doubt.fit(known).loss):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from tame.core.accounting import tensor_bytes
-from tame.core.appearance import part, samples, unlike
+from tame.core.appearance import newest, thinned, unlike, whole
 from tame.core.conduct import Careful
 from tame.core.dating import date
 from tame.core.doubt import Doubt
@@ -114,17 +114,18 @@ class Ledger:
 
     def looks_strange(self, scene: Scene, owner: int, *new: Waiting) -> bool:
         """Say whether the newest of these batches look unlike what an expert learned lately."""
-        found = part([*self.queue.owned(owner), *new])
-        return scene.pool.plan.world.anyone(found is not None and unlike(*found))
+        batches = [*self.queue.owned(owner), *new]
+        place = len(batches) - newest(batches)
+        told = 0 < place < len(batches)
+        strange = told and unlike(thinned(batches[place:]), thinned(batches[:place]))
+        return scene.pool.plan.world.anyone(strange)
 
-    def looks_foreign(self, scene: Scene, number: int, held: Sequence[Waiting]) -> bool:
-        """Say whether batches look unlike all that an inactive expert ever learned."""
-        memory = scene.pool.open(number).memory
-        if not len(memory):
-            return False
-        raw, slots = memory.columns()
-        kept = samples([Waiting(0, raw, slots.cpu(), number)], most=len(slots))
-        return scene.pool.plan.world.anyone(unlike(samples(held), kept))
+    def looks_foreign(self, scene: Scene, held: Sequence[Waiting], number: int) -> bool:
+        """Say whether the newest of these batches look unlike all an inactive expert learned."""
+        memory, count = scene.pool.open(number).memory, newest(held)
+        told = count > 0 and len(memory) > 0
+        foreign = told and unlike(thinned(held[-count:]), whole(*memory.columns()))
+        return scene.pool.plan.world.anyone(foreign)
 
     def is_odd(self, scene: Scene, batch: Waiting) -> bool:
         """Say whether a batch looks unlike the active expert's, which finds it harder, too.
