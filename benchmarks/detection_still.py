@@ -22,7 +22,7 @@ import torch
 
 from tame.bench.experiment import Experiment, resolve
 from tame.bench.machine import versions
-from tame.core import ledger
+from tame.core import looks
 from tame.core.appearance import unlike
 
 OUT = Path("benchmarks/results/detection/still.json")
@@ -57,7 +57,7 @@ def run(task: Task) -> dict[str, Any]:
     made, begun = experiment(*task), time.perf_counter()
     learner, said = made.learner(), Counter[str]()
     counting = Counting()
-    setattr(ledger, "unlike", counting)  # noqa: B010 (its own name there)
+    setattr(looks, "unlike", counting)  # noqa: B010 (its own name there)
     loss = 0.0
     for one in made.open_stream().batches():
         seen = learner.observe(one)

@@ -6,9 +6,10 @@ import torch
 from test_careful import careful
 
 from tame import Batch
-from tame.core import ledger as module
+from tame.core import looks as module
 from tame.core.appearance import LARGEST, TOGETHER, Samples, newest, thinned, unlike, whole
 from tame.core.doubt import Doubt
+from tame.core.looks import looks_foreign
 from tame.core.mark import Mark
 from tame.core.prune import Magnitude
 from tame.core.waiting import Waiting
@@ -147,12 +148,12 @@ def two_worlds():
 
 
 def test_what_an_inactive_expert_never_learned_looks_foreign_to_it(two_worlds):
-    scene, ledger = two_worlds._scene(two_worlds._pool), two_worlds._practice._ledger
+    scene = two_worlds._scene(two_worlds._pool)
     slots = two_worlds._intake.labels.slots
 
     def foreign(number: int, moved: float) -> bool:
         held = [Waiting(0, x, slots(y), -1) for x, y in half_known(2, 9, moved)]
-        return ledger.looks_foreign(scene, held, number)
+        return looks_foreign(scene, held, number)
 
     assert [foreign(0, 0.0), foreign(0, 4.0)] == [False, True]
     assert [foreign(0, -4.0), foreign(1, -4.0)] == [True, True]
@@ -161,8 +162,8 @@ def test_what_an_inactive_expert_never_learned_looks_foreign_to_it(two_worlds):
 def test_an_expert_that_learned_nothing_yet_finds_nothing_foreign():
     learner = careful(0)
     learner.observe(next(half_known(1, 0, 0.0)))
-    scene, ledger = learner._scene(learner._pool), learner._practice._ledger
-    assert not ledger.looks_foreign(scene, [waiting(32, 1, numbers=8)], 0)
+    scene = learner._scene(learner._pool)
+    assert not looks_foreign(scene, [waiting(32, 1, numbers=8)], 0)
 
 
 def test_who_finds_it_foreign_is_not_taken_back_though_it_knows_it():

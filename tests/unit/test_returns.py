@@ -16,6 +16,11 @@ USED_TO = Mark(level=0.01, spread=0.02, guess=0.69, least=0.0)
 SURPRISED = 2.0
 
 
+def nobody(_: int) -> bool:
+    """Nothing looks foreign to anyone."""
+    return False
+
+
 def doubt(*known: float, own: float = SURPRISED) -> Doubt:
     """Return a suspicion of expert 1 in which expert 0 reads the batches held like this."""
     made = Doubt(1, Verdict(shift=True, statistic=1.0, threshold=0.5))
@@ -37,7 +42,7 @@ def doubt(*known: float, own: float = SURPRISED) -> Doubt:
     ],
 )
 def test_an_expert_is_taken_back_when_it_clearly_knows_each_of_two_batches(losses, found):
-    assert doubt(*losses).returned(2, late=False) == found
+    assert doubt(*losses).returned(2, nobody, late=False) == found
 
 
 @pytest.mark.parametrize(("losses", "found"), [((0.06, 0.13, 0.01), 0), ((0.2, 0.3, 0.2), None)])
@@ -46,15 +51,15 @@ def test_when_patience_is_over_all_that_is_held_decides(losses, found):
     made = doubt(*losses)
     made._marks[0] = wide
     assert made.fit(0).claims
-    assert made.returned(2, late=False) is None
-    assert made.returned(2, late=True) == found
+    assert made.returned(2, nobody, late=False) is None
+    assert made.returned(2, nobody, late=True) == found
 
 
 def test_the_best_of_those_that_are_sure_is_taken_back():
     made = doubt(0.03, 0.03)
     for _ in range(2):
         made._note(2, USED_TO, Reading(0.01, 0.01, 32))
-    assert made.returned(2, late=False) == 2
+    assert made.returned(2, nobody, late=False) == 2
 
 
 def test_whoever_knows_what_is_held_answers_meanwhile():

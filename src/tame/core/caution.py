@@ -7,6 +7,7 @@ from tame.core.conduct import Careful
 from tame.core.doubt import Doubt
 from tame.core.expert import Expert
 from tame.core.ledger import Ledger
+from tame.core.looks import looks_foreign
 from tame.core.mark import Mark
 from tame.core.merging import merge_same
 from tame.core.pool import ExpertPool
@@ -116,7 +117,7 @@ class Caution:
         assert doubt is not None  # noqa: S101 (asked in doubt alone)
         self._hold(scene, batch, lesson, self._ledger.usual(active))
         late = len(doubt.held) >= self.settings.patience
-        foreign = partial(self._ledger.looks_foreign, scene, doubt.held)
+        foreign = partial(looks_foreign, scene, doubt.held)
         known = doubt.returned(min(SURE, self.settings.patience), foreign, late=late)
         own = doubt.fit(active.id)
         if known is not None and not (own.claims and own.loss <= doubt.fit(known).loss):

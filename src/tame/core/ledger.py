@@ -1,20 +1,20 @@
 """What was learned lately and by whom, and how it is undone or given to another."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tame.core.accounting import tensor_bytes
-from tame.core.appearance import newest, thinned, unlike, whole
 from tame.core.conduct import Careful
 from tame.core.dating import date
 from tame.core.doubt import Doubt
 from tame.core.expert import Expert
 from tame.core.hindsight import Missed, reread, second_look
 from tame.core.keepsake import has_lost
+from tame.core.looks import looks_strange
 from tame.core.mark import RECENT, Level, Mark
 from tame.core.ring import Ring, Snapshot, cloned, take
 from tame.core.scene import Scene
 from tame.core.selector import Selector
-from tame.core.sorting import losses_of, share_out
+from tame.core.sorting import share_batch
 from tame.core.waiting import NOBODY, Queue, Waiting, put_aside
 from tame.engine.lesson import Lesson
 from tame.types import Reading, State
@@ -114,18 +114,7 @@ class Ledger:
 
     def looks_strange(self, scene: Scene, owner: int, *new: Waiting) -> bool:
         """Say whether the newest of these batches look unlike what an expert learned lately."""
-        batches = [*self.queue.owned(owner), *new]
-        place = len(batches) - newest(batches)
-        told = 0 < place < len(batches)
-        strange = told and unlike(thinned(batches[place:]), thinned(batches[:place]))
-        return scene.pool.plan.world.anyone(strange)
-
-    def looks_foreign(self, scene: Scene, held: Sequence[Waiting], number: int) -> bool:
-        """Say whether the newest of these batches look unlike all an inactive expert learned."""
-        memory, count = scene.pool.open(number).memory, newest(held)
-        told = count > 0 and len(memory) > 0
-        foreign = told and unlike(thinned(held[-count:]), whole(*memory.columns()))
-        return scene.pool.plan.world.anyone(foreign)
+        return looks_strange(scene, [*self.queue.owned(owner), *new])
 
     def is_odd(self, scene: Scene, batch: Waiting) -> bool:
         """Say whether a batch looks unlike the active expert's, which finds it harder, too.
@@ -219,7 +208,7 @@ class Ledger:
             if batch.rival == NOBODY or batch.rival not in scene.pool.ids:
                 scene.store(scene.lesson(batch.raw, batch.slots), batch.owner)
             else:
-                _share(scene, batch)
+                share_batch(scene, batch)
 
     def close(self, scene: Scene) -> None:
         """Let everything into the reservoirs, and forget how things were before."""
@@ -301,14 +290,3 @@ class Ledger:
         expert.detector.update(reading)
         self._level.add(reading)
         expert.train(lesson)
-
-
-def _share(scene: Scene, batch: Waiting) -> None:
-    """Give each sample of a batch to its owner or to the rival, whoever knows it better."""
-    lesson, pool = scene.lesson(batch.raw, batch.slots), scene.pool
-    own, rival = (losses_of(pool.open(number), lesson) for number in (batch.owner, batch.rival))
-    owns = share_out(own, rival)
-    for number, rows in ((batch.owner, owns), (batch.rival, ~owns)):
-        if rows.any():
-            part = scene.lesson(batch.raw[rows.to(batch.raw.device)], batch.slots[rows])
-            scene.store(part, number)

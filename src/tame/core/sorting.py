@@ -5,6 +5,8 @@ from torch import Tensor, nn
 
 from tame.core.expert import Expert, padded
 from tame.core.network import Blueprint
+from tame.core.scene import Scene
+from tame.core.waiting import Waiting
 from tame.engine.lesson import Lesson
 from tame.engine.losses import among_taught, sample_losses
 
@@ -57,3 +59,14 @@ def losses_under(
         outputs = among_taught(outputs, lesson.target, taught.to(outputs.device), form)
     losses = sample_losses(outputs.to(lesson.ready.dtype), lesson.target, form)
     return plan.world.as_first(losses.cpu())
+
+
+def share_batch(scene: Scene, batch: Waiting) -> None:
+    """Give each sample of a batch to its owner or to the rival, whoever knows it better."""
+    lesson, pool = scene.lesson(batch.raw, batch.slots), scene.pool
+    own, rival = (losses_of(pool.open(number), lesson) for number in (batch.owner, batch.rival))
+    owns = share_out(own, rival)
+    for number, rows in ((batch.owner, owns), (batch.rival, ~owns)):
+        if rows.any():
+            part = scene.lesson(batch.raw[rows.to(batch.raw.device)], batch.slots[rows])
+            scene.store(part, number)
