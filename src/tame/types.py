@@ -170,7 +170,8 @@ class Consolidation:
     `pruned` names the experts pruned anew and how many attempts each took: more than one where a
     retraining failed, or a network turned out too small for so much pruning. `merged` names the
     experts that turned out to be the same as another, and that other; `refused` counts the
-    newcomers that a budget on experts left no room for since the last time.
+    newcomers that a budget on experts left no room for since the last time; `thinned` tells how
+    many samples an expert may keep, where a budget on bytes has made them fewer (0: it has not).
     """
 
     experts: int
@@ -179,6 +180,7 @@ class Consolidation:
     sizes: Sizes = field(default_factory=Sizes)
     merged: Mapping[int, int] = field(default_factory=dict)
     refused: int = 0
+    thinned: int = 0
 
 
 class ShiftDetector(Protocol):

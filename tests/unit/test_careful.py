@@ -241,6 +241,19 @@ def test_a_budget_stops_recruiting_and_lets_the_closest_adapt():
     for turn in range(4):
         feed(learner, part(turn, 60, turn))
         assert len(learner.expert_ids) <= 2
+    assert learner.consolidate().refused == 2
+    assert learner.consolidate().refused == 0
+
+
+def test_the_only_expert_learns_whatever_comes_and_takes_back_what_it_knew():
+    learner = careful(conduct=replace(QUICK, most_experts=1))
+    refused = []
+    for turn, world in enumerate((0, 1, 0, 1)):
+        feed(learner, part(world, 60, turn))
+        x, y = part(world, 1, 99)[0]
+        assert (learner.predict(x, when="now") == y).float().mean() > 0.9
+        refused.append(learner._practice._refused)
+    assert refused == [0, 1, 1, 2]  # as it was before, it knows the first world again at once
 
 
 def test_memory_is_bounded_by_the_horizon():

@@ -149,10 +149,11 @@ def test_cap_in_bytes_holds_at_every_step():
     assert len(set(sizes)) == 1
     assert 1 < sizes[0] < 64
     assert len(learner._pool.shelf) == 2
+    assert learner.consolidate().thinned == sizes[0]
 
 
 def test_without_a_cap_reservoirs_fill_up():
     learner = small_tame()
     feed(learner, a() + b())
-    learner.consolidate()
+    assert learner.consolidate().thinned == 0
     assert [len(expert.memory) for expert in learner._pool.experts] == [64, 64]

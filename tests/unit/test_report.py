@@ -161,13 +161,15 @@ def test_headline_tells_of_misses_alarms_switches_and_restarts(tmp_path: Path):
     result = outcome(40)
     result["detection"] = {"delays": [3], "false_alarms": 2, "missed": 1}
     result["shifts"].append({"step": 99, "change": "switched", "expert": 0, "since": 98})
-    result["shifts"].append({"step": 101, "change": "merged", "expert": 2, "since": 98})
+    result["merged"] = {"3": 2}
+    result["budget"] = {"refused": 1, "thinned": 50}
     result["restarts"] = 1
     result["hints"] = ["BOUNDARY"]
     said = read(report_of(tmp_path, result, course(40))).text
     assert (
         "3 segments came announced; 3 experts were kept, 1 switch to a known expert, "
-        "1 of 2 changes noticed, delay 3, 2 false alarms, 1 restart." in said
+        "1 of 2 changes noticed, delay 3, 2 false alarms, 1 restart, "
+        "no room for 1 newcomer, 50 samples an expert left by a cap on bytes." in said
     )
     assert "told beyond the labelled stream boundary" in said
 

@@ -16,7 +16,7 @@ class Position:
     """Where a run stands: its phase, the next batch, the length of its events, seconds spent.
 
     `followed` is what an accuracy matrix holds so far, where the run keeps one; `merged` tells
-    which experts went into which others at the end.
+    which experts went into which others at the end, `budget` what a budget refused or thinned.
     """
 
     phase: str = "stream"
@@ -26,6 +26,7 @@ class Position:
     attempts: dict[str, int] = field(default_factory=dict)
     followed: Followed = field(default_factory=Followed)
     merged: dict[str, int] = field(default_factory=dict)
+    budget: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data of constant length: times must not change the size of the file."""
@@ -38,6 +39,7 @@ class Position:
             "attempts": self.attempts,
             "followed": self.followed.to_json(),
             "merged": self.merged,
+            "budget": self.budget,
         }
 
     @classmethod
@@ -46,7 +48,7 @@ class Position:
         seconds = {name: float(spent) for name, spent in kept["seconds"].items()}
         followed = Followed(**kept.get("followed", {}))
         told = (kept["phase"], kept["step"], kept["events"], seconds, kept["attempts"])
-        return cls(*told, followed, kept.get("merged", {}))
+        return cls(*told, followed, kept.get("merged", {}), kept.get("budget", {}))
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:

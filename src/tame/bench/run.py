@@ -165,6 +165,8 @@ class Run:
             done = self.learner.consolidate(self.watcher.progress)
         self.position.attempts = {str(expert): times for expert, times in done.pruned.items()}
         self.position.merged = {str(gone): kept for gone, kept in done.merged.items()}
+        spent = {"refused": done.refused, "thinned": done.thinned}
+        self.position.budget = {name: number for name, number in spent.items() if number}
         self.position.phase = "evaluate"
         self._save()
 
@@ -216,6 +218,7 @@ class Run:
             "detection": {**noticing(truth, said, present), **decisions(truth, said, present)},
             "restarts": sum(event["restarted"] for event in events),
             "merged": merged,
+            "budget": self.position.budget,
             "pruning_attempts": self.position.attempts,
             "samples": sum(sum(truth.composition(event.step).values()) for event in said),
             "expert_agreement": adjusted_rand(taught) if routed else None,

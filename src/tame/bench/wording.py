@@ -24,7 +24,7 @@ def headline(record: Record) -> str:
         return f"{came}; {result['method']} is one model without experts."
     deeds = [_recruits(result), *_switches(result), noticed(result["detection"])]
     deeds.append(counted(result["detection"]["false_alarms"], "false alarm"))
-    return f"{came}; {', '.join([*deeds, *_restarts(result)])}."
+    return f"{came}; {', '.join([*deeds, *_restarts(result), *budget(result)])}."
 
 
 def noticed(detection: Mapping[str, Any]) -> str:
@@ -124,13 +124,30 @@ def _recruits(result: Mapping[str, Any]) -> str:
     number = result["experts"] or 0
     were = "was" if number == 1 else "were"
     # Where experts have left again, the number at the end is not the number recruited.
-    left = any(shift["change"] in {"withdrawn", "merged"} for shift in result["shifts"])
+    left = any(shift["change"] == "withdrawn" for shift in result["shifts"])
+    left |= bool(result.get("merged"))
     return f"{counted(number, 'expert')} {were} {'kept' if left else 'recruited'}"
 
 
 def _switches(result: Mapping[str, Any]) -> list[str]:
     number = sum(shift["change"] == "switched" for shift in result["shifts"])
     return [f"{counted(number, 'switch')} to a known expert"] if number else []
+
+
+def budget(result: Mapping[str, Any]) -> list[str]:
+    """Return what a budget on experts or bytes has cost, if it was reached.
+
+    >>> budget({"budget": {"refused": 2, "thinned": 500}})
+    ['no room for 2 newcomers', '500 samples an expert left by a cap on bytes']
+    """
+    spent = result.get("budget") or {}
+    refused, thinned = spent.get("refused", 0), spent.get("thinned", 0)
+    told = []
+    if refused:
+        told.append(f"no room for {counted(refused, 'newcomer')}")
+    if thinned:
+        told.append(f"{counted(thinned, 'sample')} an expert left by a cap on bytes")
+    return told
 
 
 def _restarts(result: Mapping[str, Any]) -> list[str]:

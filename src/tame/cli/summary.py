@@ -5,6 +5,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tame.bench.wording import budget
+
 
 def show_result(result: dict[str, Any], console: Console | None = None) -> None:
     """Print the headline figures, each by its name."""
@@ -30,6 +32,7 @@ def show_result(result: dict[str, Any], console: Console | None = None) -> None:
         ("samples kept", f"{result['samples_kept']:,} ({kept['samples']:,} bytes)"),
         ("seconds: stream, consolidate", _seconds(result["seconds"])),
     ]
+    rows += [("a budget was reached", told) for told in budget(result)]
     for name, figure in rows:
         table.add_row(name, figure)
     (console or Console()).print(table)

@@ -162,13 +162,10 @@ class Caution:
     def _recruit(self, scene: Scene, doubt: Doubt) -> Turn:
         """Let a newcomer learn what is held, on probation, unless there is no room for one."""
         old, most = scene.pool.active, self.settings.most_experts
-        if 0 < most <= len(scene.pool.ids):
-            self._refused += 1
-            closest = doubt.closest()
-            own = closest == old.id
-            return self._stay(scene, doubt) if own else self._switch(scene, doubt, closest)
         if self._ledger.recover(scene, doubt):
             return self._stay(scene, doubt)
+        if 0 < most <= len(scene.pool.ids):
+            return self._adapt(scene, doubt)
         since = self._ledger.leave(scene, doubt)
         newcomer = scene.pool.recruit()
         self._ledger.begin(newcomer, old.id, since)
@@ -176,6 +173,18 @@ class Caution:
         turn = self._hand_over(scene, doubt)
         self._rehearse(scene)
         return turn._replace(change=Change.SUSPECTED, since=since)
+
+    def _adapt(self, scene: Scene, doubt: Doubt) -> Turn:
+        """Let the expert that comes nearest learn another world, as there is no room for more."""
+        self._refused += 1
+        old, nearest = scene.pool.active.id, doubt.closest()
+        since = self._ledger.leave(scene, doubt)
+        stays = nearest == old
+        expert = scene.pool.active if stays else scene.pool.switch(scene.pool.open(nearest))
+        self._ledger.begin(expert, NOBODY if stays else old, since)
+        self._ledger.begin_anew(expert)
+        turn = self._hand_over(scene, doubt)
+        return turn if stays else turn._replace(change=Change.SWITCHED, since=since)
 
     def _hand_over(self, scene: Scene, doubt: Doubt) -> Turn:
         self._doubt, restarted = None, False

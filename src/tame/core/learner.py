@@ -129,7 +129,7 @@ class TAME(Answering):
         trained, pruned = division.exchange(pruned, progress, trained=trained)
         pool.shelve()
         self._model = None
-        return Consolidation(len(pool.ids), pruned, trained, self.sizes(), *closing)
+        return Consolidation(len(pool.ids), pruned, trained, self.sizes(), *closing, pool.thinned)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file, all or nothing; `tame.load` reads it back."""

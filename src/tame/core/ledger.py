@@ -185,6 +185,11 @@ class Ledger:
 
         self.queue.change(renew)
 
+    def begin_anew(self, expert: Expert) -> None:
+        """Expect nothing of the active expert, as of a newcomer: it is to learn another world."""
+        expert.detector = expert.detector.fresh()
+        self._level = Level()
+
     @property
     def rival(self) -> int:
         """The expert that was left, if some of what comes now may be its own."""

@@ -165,6 +165,11 @@ class ExpertPool:
         self._memories.put(numbers, [self._awake.pop(number).memory for number in numbers])
         self._elsewhere = None
 
+    @property
+    def thinned(self) -> int:
+        """How many samples an expert may keep since reservoirs were thinned; 0 if none was."""
+        return self._room if self._room < self._settings.pruner.memory else 0
+
     def thin(self, most: int) -> None:
         """Halve every reservoir until together they take no more than so many bytes."""
         if self._elsewhere is None:
