@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import ablation
+import ablation_table
 import pytest
 import variants
 from blind import Blind
@@ -74,3 +75,13 @@ def test_the_blind_detector_leaves_one_expert():
     for batch in experiment.open_stream():
         learner.observe(batch)
     assert len(learner.expert_ids) == 1
+
+
+def test_the_table_tells_differences_seed_by_seed():
+    run = {"oracle": 0.9, "selector": None, "nonzero": 1200, "missed": 1, "false_alarms": 2}
+    base = [run | {"seed": seed, "strict": 0.5 + seed / 10, "experts": 5} for seed in (0, 1)]
+    other = [run | {"seed": seed, "strict": 0.4 + seed / 10, "experts": seed} for seed in (1, 0)]
+    *_, plain, changed = ablation_table.lines({"as it is": base, "changed": other})
+    assert plain.endswith("| 90.00 ± 0.00 | — | 1,200 | 5 | 2 | 4 | 2 |")
+    assert changed.startswith("| changed | 45.00 ± 63.53 | -10.00 ± 0.00 | 90.00 ± 0.00 |")
+    assert changed.endswith("| 1,200 | 0 to 1 | 2 | 4 | 2 |")
