@@ -1,6 +1,7 @@
 """What was learned lately and by whom, and how it is undone or given to another."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from tame.core.accounting import tensor_bytes
 from tame.core.conduct import Careful
@@ -14,7 +15,7 @@ from tame.core.mark import RECENT, Level, Mark
 from tame.core.ring import Ring, Snapshot, cloned, take
 from tame.core.scene import Scene
 from tame.core.selector import Selector
-from tame.core.sorting import share_batch
+from tame.core.sorting import ask_rival, share_batch
 from tame.core.waiting import NOBODY, Queue, Waiting, put_aside
 from tame.engine.lesson import Lesson
 from tame.types import Reading, State
@@ -181,7 +182,7 @@ class Ledger:
 
         def renew(batch: Waiting) -> Waiting:
             late = old != NOBODY and batch.owner == old and batch.step >= since
-            return batch._replace(owner=expert.id, rival=old) if late else batch
+            return batch._replace(owner=expert.id, rival=old, known=None) if late else batch
 
         self.queue.change(renew)
 
@@ -209,11 +210,13 @@ class Ledger:
 
     def release(self, scene: Scene, most: int | None = None) -> None:
         """Let batches that have waited long enough into the reservoirs."""
-        for batch in self.queue.release(self._horizon if most is None else most):
+        self.queue.change(partial(ask_rival, scene))
+        free = self.queue.release(self._horizon if most is None else most)
+        for place, batch in enumerate(free):
             if batch.rival == NOBODY or batch.rival not in scene.pool.ids:
                 scene.store(scene.lesson(batch.raw, batch.slots), batch.owner)
             else:
-                share_batch(scene, batch)
+                share_batch(scene, batch, [*free[place + 1 :], *self.queue])
 
     def close(self, scene: Scene) -> None:
         """Let everything into the reservoirs, and forget how things were before."""

@@ -15,7 +15,7 @@ class Waiting(NamedTuple):
     """A batch put aside: its step, its samples, who learned it, and how it read before.
 
     `rival` is an expert that may own some of its samples (-1: nobody), as when one world gives way
-    to another.
+    to another; `known` says which of them it knows, once it was asked.
     """
 
     step: int
@@ -25,6 +25,7 @@ class Waiting(NamedTuple):
     rival: int = NOBODY
     loss: float = 0.0
     error: float = 0.0
+    known: Tensor | None = None
 
     def read_as(self, reading: Reading) -> "Waiting":
         """Return it with the loss it had before anyone learned it."""
@@ -38,7 +39,8 @@ class Waiting(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Its bytes."""
-        return int(self.raw.nbytes + self.slots.nbytes)
+        known = 0 if self.known is None else self.known.nbytes
+        return int(self.raw.nbytes + self.slots.nbytes + known)
 
 
 class Queue:
@@ -91,4 +93,5 @@ def put_aside(step: int, lesson: Lesson) -> Waiting:
 def restore_waiting(kept: State) -> Waiting:
     """Return a batch from its saved form; labels stay on the host."""
     batch = Waiting(**kept)
-    return batch._replace(raw=batch.raw.clone(), slots=batch.slots.cpu().clone())
+    known = None if batch.known is None else batch.known.cpu().clone()
+    return batch._replace(raw=batch.raw.clone(), slots=batch.slots.cpu().clone(), known=known)
