@@ -147,14 +147,20 @@ def _delays(found: list[int], missed: int) -> dict[str, Any]:
 
 
 def replayed(make: Make, traces: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Return alarms on recorded losses where nothing changes, and delays where it does."""
+    """Return alarms on recorded losses where nothing changes, and delays where it does.
+
+    A network that never learned is given fresh weights, and its detector begins anew; what it read
+    before is not in the trace, and a change that came before is left out.
+    """
     rows: dict[tuple[str, int, int], list[int | None]] = {}
     for key, trace in traces.items():
         kind, batch, seed, age = key.split("|")
         if age != "0":
             continue
+        ages = [int(other.rpartition("|")[2]) for other in traces if _same_run(key, other)]
+        begun = max(max(ages) - len(trace), 0)
         detector, alarms = make(), 0
-        for place, (loss, error) in enumerate(trace.tolist(), start=1):
+        for place, (loss, error) in enumerate(trace.tolist(), start=begun + 1):
             alarms += detector.update(Reading(loss, error, int(batch))).shift
             later = traces.get(f"{kind}|{batch}|{seed}|{place}")
             if later is not None:
@@ -164,6 +170,10 @@ def replayed(make: Make, traces: dict[str, np.ndarray]) -> list[dict[str, Any]]:
                 rows.setdefault((kind, int(batch), place), []).append(found)
         rows.setdefault((kind, int(batch), 0), []).append(alarms)
     return [_row(*key, found) for key, found in sorted(rows.items())]
+
+
+def _same_run(one: str, other: str) -> bool:
+    return one.rpartition("|")[0] == other.rpartition("|")[0]
 
 
 def _replay(detector: ShiftDetector, trace: np.ndarray, batch: int) -> int | None:

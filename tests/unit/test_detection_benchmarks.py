@@ -50,6 +50,17 @@ def test_traces_are_replayed_from_where_they_branch():
     assert (three["age"], three["median"], three["missed"]) == (3, None, 1)
 
 
+def test_a_change_comes_after_as_many_readings_as_there_were_since_a_restart():
+    rows = {"a|8|0|0": np.array([[0.1, 0.0]] * 4 + [[0.9, 0.0]] * 3)}
+    rows |= {f"a|8|0|{age}": np.array([[0.9, 0.0]]) for age in (2, 6, 10)}
+    still, six, ten = replayed(Above, rows)
+    assert (still["age"], still["false_alarms"]) == (0, 3)
+    assert [(row["age"], row["runs"], row["median"]) for row in (six, ten)] == [
+        (6, 1, 0),
+        (10, 1, 0),
+    ]
+
+
 def test_a_missed_change_counts_as_later_than_any_other():
     assert _delays([0, 1], 1)["median"] == 1
     assert _delays([0], 2)["median"] is None
