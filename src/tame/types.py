@@ -167,11 +167,9 @@ class Sizes:
 class Consolidation:
     """What one call of `consolidate` did, and what is left.
 
-    `pruned` names the experts pruned anew and how many attempts each took: more than one where a
-    retraining failed, or a network turned out too small for so much pruning. `merged` names the
-    experts that turned out to be the same as another, and that other; `refused` counts the
-    newcomers that a budget on experts left no room for since the last time; `thinned` tells how
-    many samples an expert may keep, where a budget on bytes has made them fewer (0: it has not).
+    `pruned` names the experts pruned anew and the attempts each took, `merged` those that turned
+    out to be the same as another, and that other. Of budgets, `refused` counts newcomers there was
+    no room for since the last time; `thinned` samples are left to an expert (0: no cap was hit).
     """
 
     experts: int
