@@ -153,11 +153,15 @@ class Caution:
 
     def _switch(self, scene: Scene, doubt: Doubt, number: int) -> Turn:
         """Make a known expert the active one, from where the change began."""
+        since = self._move(scene, doubt, number)
+        return self._hand_over(scene, doubt)._replace(change=Change.SWITCHED, since=since)
+
+    def _move(self, scene: Scene, doubt: Doubt, number: int) -> int:
+        """Go on with an expert there is, from where the change began; return that."""
         old = scene.pool.active.id
         since = self._ledger.leave(scene, doubt)
-        expert = scene.pool.switch(scene.pool.open(number))
-        self._ledger.begin(expert, old, since)
-        return self._hand_over(scene, doubt)._replace(change=Change.SWITCHED, since=since)
+        self._ledger.begin(scene.pool.switch(scene.pool.open(number)), old, since)
+        return since
 
     def _recruit(self, scene: Scene, doubt: Doubt) -> Turn:
         """Let a newcomer learn what is held, on probation, unless there is no room for one."""
@@ -177,13 +181,10 @@ class Caution:
     def _adapt(self, scene: Scene, doubt: Doubt) -> Turn:
         """Let the expert that comes nearest learn another world, as there is no room for more."""
         self._refused += 1
-        old, nearest = scene.pool.active.id, doubt.closest()
-        since = self._ledger.leave(scene, doubt)
-        stays = nearest == old
-        expert = scene.pool.active if stays else scene.pool.switch(scene.pool.open(nearest))
-        self._ledger.begin(expert, NOBODY if stays else old, since)
-        self._ledger.begin_anew(expert)
+        since = self._move(scene, doubt, doubt.closest())
+        self._ledger.begin_anew(scene.pool.active)
         turn = self._hand_over(scene, doubt)
+        stays = turn.expert == doubt.active
         return turn if stays else turn._replace(change=Change.SWITCHED, since=since)
 
     def _hand_over(self, scene: Scene, doubt: Doubt) -> Turn:

@@ -174,7 +174,7 @@ class Ledger:
 
     def begin(self, expert: Expert, old: int = NOBODY, since: int = 0) -> None:
         """Go on with another expert: what the old one learned since the change may be its own."""
-        old = old if self._rolls_back else NOBODY
+        old = old if self._rolls_back and old != expert.id else NOBODY
         self._rival, self._until = old, since + 2 * self._horizon
         self._ring.clear()
         self._level = Level(expert.mark)
