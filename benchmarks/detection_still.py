@@ -6,8 +6,8 @@
 `detection_null.py` replays losses to detectors alone. Here a LeNet learns all ten digits, drawn
 anew in every pass, under the default detector and conduct, and whatever the conduct says is noted:
 a suspicion held for a batch, a newcomer on probation, one that was recruited, a switch. Beside
-that, how often a batch stood out in the loss, and how often such a batch looked unlike those
-before. Runs the file holds already are not repeated.
+that, how often the detector raised an alarm, how often a batch stood out in the loss, and how often
+such a batch looked unlike those before. Runs the file holds already are not repeated.
 """
 
 import argparse
@@ -24,6 +24,8 @@ from tame.bench.experiment import Experiment, resolve
 from tame.bench.machine import versions
 from tame.core import looks
 from tame.core.appearance import unlike
+from tame.core.detectors.quorum import Quorum
+from tame.types import Reading, Verdict
 
 OUT = Path("benchmarks/results/detection/still.json")
 Task = tuple[str, int, int, int]
@@ -43,6 +45,21 @@ class Counting:
         return strange
 
 
+class Alarms:
+    """Stands before a detector's `update` and counts the alarms, over all experts."""
+
+    def __init__(self) -> None:
+        self.raised = 0
+        ask = Quorum.update
+
+        def update(detector: Quorum, reading: Reading) -> Verdict:
+            verdict = ask(detector, reading)
+            self.raised += verdict.shift
+            return verdict
+
+        setattr(Quorum, "update", update)  # noqa: B010 (a method, for this process alone)
+
+
 def experiment(data: str, batch: int, seed: int, steps: int) -> Experiment:
     """Return the default learner of the grids of detection on one segment of all labels."""
     stream = {"name": "split", "data": data, "classes": 10, "batch": batch, "lengths": [steps]}
@@ -56,7 +73,7 @@ def run(task: Task) -> dict[str, Any]:
     torch.set_num_threads(1)
     made, begun = experiment(*task), time.perf_counter()
     learner, said = made.learner(), Counter[str]()
-    counting = Counting()
+    counting, alarms = Counting(), Alarms()
     setattr(looks, "unlike", counting)  # noqa: B010 (its own name there)
     loss = 0.0
     for one in made.open_stream().batches():
@@ -67,6 +84,7 @@ def run(task: Task) -> dict[str, Any]:
         "data": data, "batch": batch, "seed": seed, "steps": steps,
         "said": {name: said[name] for name in ("suspected", "withdrawn", "recruited", "switched")},
         "experts": len(learner.expert_ids),
+        "alarms": alarms.raised,
         "harder": counting.asked,
         "harder_and_strange": counting.strange,
         "last_loss": round(loss, 5),

@@ -69,8 +69,8 @@ _LEGEND = (
     "Mean ± 95 % interval (n seeds). *Size* is non-zero parameters, all that prediction "
     "multiplies with; *kept* is the bytes of samples and statistics, at most those of the images "
     "the paper keeps; *state of training* is the active expert's: its weights before pruning, its "
-    "optimiser and what it takes to undo its last steps. † The paper prints no size here; the "
-    "limit is ours."
+    "optimiser and what it takes to undo its last steps. The CIFAR presets see every sample once, "
+    "so that their rows count for one pass too. † The paper prints no size here; the limit is ours."
 )
 _MISSING = (
     "**What is missing** to 100: what experts get wrong when each sample goes to its own expert "
