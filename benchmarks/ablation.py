@@ -6,6 +6,7 @@
 Runs the preset as it is and with each change of `ablation.toml` (or with those to `--try`), on the
 stream of a tenth less training data; that tenth, not the test set, is what it is judged on. So
 anything may be chosen by these figures. A file that has some of the runs already is gone on with.
+Changes of the decision alone train nothing: they are read off the run of the preset as it is.
 """
 
 import argparse
@@ -21,7 +22,9 @@ from typing import Any
 
 import variants
 
-from tame.bench.run import Unwatched, start
+from tame.bench.course import copied
+from tame.bench.run import Run, Unwatched, start
+from tame.bench.store import RunFolder
 from tame.config import assignment
 from tame.registry import DETECTORS, Entry
 
@@ -36,13 +39,24 @@ def register() -> None:
     DETECTORS.entries()["blind"] = Entry("blind:Blind", "looks at nothing")
 
 
-def measured(preset: str, changes: list[Row]) -> Row:
-    """Run an experiment and return its figures."""
-    experiment = variants.held_back(preset, changes)
+def measured(preset: str, forms: dict[str, list[Row]]) -> dict[str, Row]:
+    """Run an experiment and return its figures, and those under other decisions."""
+    (first, changes), *others = forms.items()
     with tempfile.TemporaryDirectory() as folder:
-        result = start(experiment, folder, Unwatched(), overwrite=True)
+        experiment = variants.held_back(preset, changes)
+        rows = {first: figures(start(experiment, folder, Unwatched(), overwrite=True))}
+        for name, other in others:
+            run = Run(variants.held_back(preset, other), RunFolder(folder), Unwatched())
+            run.restore()
+            run.learner = copied(run.learner, run.experiment.learner)
+            rows[name] = figures(run.complete())
+    return rows
+
+
+def figures(result: Row) -> Row:
+    """Return what a study keeps of a result."""
     return {
-        "seed": experiment.seed,
+        "seed": result["seed"],
         "strict": result["accuracy"]["strict"],
         "within_segment": result["accuracy"]["within_segment"],
         "oracle": result["accuracy"]["oracle"],
@@ -61,18 +75,34 @@ def tries(asked: argparse.Namespace) -> dict[str, list[Row]]:
     if asked.tries:
         pairs = (text.split(":", 1) for text in asked.tries)
         return {BASE: []} | {name: variants.changes(change) for name, change in pairs}
-    study = tomllib.loads(STUDIES.read_text()).get(asked.preset, {})
+    study = tomllib.loads(STUDIES.read_text()).get(Path(asked.preset).stem, {})
     return {BASE: []} | {name: [change] for name, change in study.items()}
 
 
-def missing(asked: argparse.Namespace, rows: dict[str, list[Row]]) -> Iterator[tuple[str, Row]]:
+def missing(asked: argparse.Namespace, rows: dict[str, list[Row]]) -> Iterator[Row]:
     """Go through the runs that are not there yet, seed by seed, all variants of one first."""
     fixed = [{"device": asked.device}, *map(assignment, asked.set)]
     for seed in range(asked.seeds):
-        for name, changes in tries(asked).items():
-            if all(row["seed"] != seed for row in rows.get(name, [])):
-                made = [*fixed, *changes, *drawn(changes, seed), {"seed": seed}]
-                yield name, {"preset": asked.preset, "changes": made}
+        for group in together(tries(asked)):
+            if any(all(row["seed"] != seed for row in rows.get(name, [])) for name in group):
+                forms = {
+                    name: [*fixed, *changes, *drawn(changes, seed), {"seed": seed}]
+                    for name, changes in group.items()
+                }
+                yield {"preset": asked.preset, "forms": forms}
+
+
+def together(chosen: dict[str, list[Row]]) -> Iterator[dict[str, list[Row]]]:
+    """Put with the preset as it is what changes the decision alone; the others stand alone."""
+    after = {
+        name: changes
+        for name, changes in chosen.items()
+        if changes and all(set(change) == {"decision"} for change in changes)
+    }
+    yield {BASE: chosen[BASE], **after}
+    for name, changes in chosen.items():
+        if name != BASE and name not in after:
+            yield {name: changes}
 
 
 def drawn(changes: list[Row], seed: int) -> list[Row]:
@@ -98,11 +128,11 @@ def compare(asked: argparse.Namespace) -> None:
     rows = known(asked)
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(asked.jobs, context, register) as pool:
-        runs = {pool.submit(measured, **run): name for name, run in missing(asked, rows)}
-        for run in as_completed(runs):
-            name = runs[run]
-            rows[name] = sorted([*rows.get(name, []), run.result()], key=lambda row: row["seed"])
-            print(name, {key: run.result()[key] for key in ("seed", *FIGURES)}, flush=True)
+        for run in as_completed([pool.submit(measured, **run) for run in missing(asked, rows)]):
+            for name, row in run.result().items():
+                others = [one for one in rows.get(name, []) if one["seed"] != row["seed"]]
+                rows[name] = sorted([*others, row], key=lambda one: one["seed"])
+                print(name, {key: row[key] for key in ("seed", *FIGURES)}, flush=True)
             ordered = {one: rows[one] for one in tries(asked) if one in rows}
             variants.write(asked, {"seeds": asked.seeds}, ordered)
     for name, found in rows.items():

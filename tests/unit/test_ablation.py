@@ -24,11 +24,14 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     ablation.register()
 
 
-@pytest.mark.parametrize("preset", STUDIES)
-def test_every_variant_makes_a_learner_and_differs_from_the_preset(preset: str):
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_variant_makes_a_learner_and_differs_from_the_preset(study: str):
+    own = ablation.STUDIES.with_name(f"{study}.toml")
+    preset = str(own) if own.exists() else study
     plain = variants.held_back(preset, [])
     assert "held-back:" in str(plain.stream.data)
-    for name, change in STUDIES[preset].items():
+    assert ablation.tries(ablation.parser().parse_args([preset])).keys() > {ablation.BASE}
+    for name, change in STUDIES[study].items():
         made = variants.held_back(preset, [change])
         made.learner()
         assert made != plain, name
@@ -41,7 +44,7 @@ def test_a_study_goes_on_where_its_file_ends(tmp_path: Path, capsys: pytest.Capt
     tried = ["--try", "blind:detector.name=blind;conduct=immediate"]
     asked = ablation.parser().parse_args([*told, *quick, *tried])
     rows = {"as it is": [{"seed": 0}]}
-    assert [name for name, _ in ablation.missing(asked, rows)] == ["blind"]
+    assert [list(run["forms"]) for run in ablation.missing(asked, rows)] == [["blind"]]
     ablation.compare(asked)
     assert set(ablation.known(asked)) == {"as it is", "blind"}
     assert list(ablation.missing(asked, ablation.known(asked))) == []
@@ -50,9 +53,21 @@ def test_a_study_goes_on_where_its_file_ends(tmp_path: Path, capsys: pytest.Capt
         ablation.known(ablation.parser().parse_args(told))
 
 
+def test_a_decision_is_read_off_the_run_as_it_is_and_is_what_a_run_of_its_own_gives():
+    quick = ["--set", "stream.lengths=[200]", "--set", "selector.training.epochs=1"]
+    told = ["embedded-split", "--seeds", "1", *quick, "--try", "hard:decision=hard"]
+    (run,) = ablation.missing(ablation.parser().parse_args(told), {})
+    assert list(run["forms"]) == ["as it is", "hard"]
+    together = ablation.measured(**run)
+    alone = ablation.measured(run["preset"], {"hard": run["forms"]["hard"]})["hard"]
+    assert {**together["hard"], "seconds": 0} == {**alone, "seconds": 0}
+    assert together["hard"]["strict"] != together["as it is"]["strict"]
+
+
 def test_boundaries_at_random_are_others_for_every_seed():
     asked = ablation.parser().parse_args(["split-mnist"])
-    found = [run["changes"] for name, run in ablation.missing(asked, {}) if "random" in name]
+    forms = [run["forms"].items() for run in ablation.missing(asked, {})]
+    found = [changes for form in forms for name, changes in form if "random" in name]
     detectors = [variants.held_back("split-mnist", changes).settings.detector for changes in found]
     assert detectors == [Blind(850, seed) for seed in range(3)]
 
