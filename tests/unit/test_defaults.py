@@ -9,10 +9,12 @@ import torch
 from tame import TAME, Batch, Settings, load
 from tame.bench.experiment import resolve
 from tame.checks.failure import difference
-from tame.core.defaults import AUTO, chosen_for, pretrained, small
+from tame.core.defaults import AUTO, ENOUGH, chosen_for, measured, pretrained, small
+from tame.core.inputs import Inputs
 from tame.errors import ConfigError
 
 SMALL = {"name": "mlp", "hidden": [128]}
+SCALED = Inputs(standardise=ENOUGH)
 LINEAR: dict[str, Any] = {"name": "mlp", "hidden": []}
 
 
@@ -21,13 +23,14 @@ LINEAR: dict[str, Any] = {"name": "mlp", "hidden": []}
     [
         ((1, 28, 28), torch.uint8, SMALL, small()),
         ((28, 28), torch.uint8, SMALL, small()),
-        ((28, 28), torch.float32, "mlp", Settings()),
-        ((1, 28, 28), torch.float32, "lenet", Settings()),
+        ((28, 28), torch.float32, "mlp", measured(SCALED)),
+        ((1, 28, 28), torch.float32, "lenet", Settings(inputs=SCALED)),
         ((3, 32, 32), torch.uint8, LINEAR, pretrained()),
         ((3, 28, 28), torch.uint8, "lenet", Settings()),
-        ((3, 32, 32), torch.float32, "lenet", Settings()),
-        ((1, 8, 8), torch.uint8, "mlp", Settings()),
-        ((5,), torch.float32, "mlp", Settings()),
+        ((3, 32, 32), torch.float32, "lenet", Settings(inputs=SCALED)),
+        ((1, 8, 8), torch.uint8, "mlp", measured(Inputs())),
+        ((5,), torch.float32, "mlp", measured(SCALED)),
+        ((5,), torch.float64, "mlp", measured(SCALED)),
     ],
 )
 def test_the_rule(shape, dtype, net, settings):

@@ -21,7 +21,7 @@ def weigh(
     aside: tuple[int, int, int] = (0, 0, 0),
     step: InputStep | None = None,
 ) -> Sizes:
-    """Count the parameters and bytes of experts, selector and trunk, and of what is put `aside`.
+    """Count the parameters and bytes of experts, selector and inputs, and of what is put `aside`.
 
     Model bytes are those of the networks that predict (with all that a packed expert needs);
     samples those of all reservoirs and of batches that wait to enter them; training state is what
@@ -29,7 +29,7 @@ def weigh(
     """
     model, samples = selector.nbytes()
     total = Sizes(*selector.parameters(), model, samples, samples=selector.samples())
-    total = add_sizes(total, weigh_trunk(step))
+    total = add_sizes(total, weigh_inputs(step))
     total = add_sizes(
         total, Sizes(sample_bytes=aside[0], samples=aside[1], training_bytes=aside[2])
     )
@@ -40,13 +40,18 @@ def weigh(
     return reduce(add_sizes, parts, add_sizes(total, Sizes(sample_bytes=held, samples=count)))
 
 
-def weigh_trunk(step: InputStep | None) -> Sizes:
-    """Count the trunk before the networks, if there is one; it is one for all of them."""
-    trunk = None if step is None else step.trunk
-    if trunk is None:
-        return Sizes()
-    dense = sum(p.numel() for p in trunk.parameters())
-    return Sizes(count_nonzero(trunk), dense, dense, tensor_bytes(dict(trunk.state_dict())))
+def weigh_inputs(step: InputStep | None) -> Sizes:
+    """Count what stands before the networks, one for all of them: a trunk, a mean and a spread."""
+    total = Sizes()
+    if step is not None and step.trunk is not None:
+        trunk = step.trunk
+        dense = sum(p.numel() for p in trunk.parameters())
+        total = Sizes(count_nonzero(trunk), dense, dense, tensor_bytes(dict(trunk.state_dict())))
+    if step is not None and step.standard is not None:
+        numbers = 2 * step.standard.mean.numel()
+        gathered = tensor_bytes(step.standard.state())
+        total = add_sizes(total, Sizes(numbers, numbers, numbers, gathered))
+    return total
 
 
 def _weigh_expert(expert: Expert) -> Sizes:

@@ -12,6 +12,7 @@ from tame.core.gradual import Gradual
 from tame.core.inputs import GREY_DIMENSIONS, IMAGE_DIMENSIONS, Inputs
 from tame.core.joint import Joint
 from tame.core.moment_selector import MomentSelector
+from tame.core.prune import Magnitude
 from tame.core.settings import Settings, Training
 from tame.engine.recipe import Recipe
 from tame.nets.efficientnet_lite import EfficientNetLite0
@@ -20,14 +21,15 @@ AUTO = "auto"
 SMALLEST = 14
 COLOURS, SMALLEST_IN_COLOUR = 3, 32
 SIDE = 224  # of the images the pre-trained weights were made with
+ENOUGH = 1000  # samples tell the scale of measurements
 
 
 def chosen_for(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, Settings]:
     """Return the net and the settings for samples of this shape and dtype.
 
     Grey images in bytes get the small learner, colour ones of 32 pixels or more a side the one over
-    pre-trained features; other images LeNet and the plain settings, all else a perceptron and the
-    plain settings.
+    pre-trained features, other images LeNet. All else is taken for measurements, in units of their
+    own, and gets a perceptron. What comes as floats is standardised by the first of it.
 
     >>> chosen_for((1, 28, 28), torch.uint8)[0]
     {'name': 'mlp', 'hidden': [128]}
@@ -41,7 +43,8 @@ def chosen_for(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[Any, Setting
         return {"name": "mlp", "hidden": [128]}, small()
     if _is_colour(shape) and dtype == torch.uint8:
         return {"name": "mlp", "hidden": []}, pretrained()
-    return "lenet" if image and large else "mlp", Settings()
+    inputs = Inputs() if dtype == torch.uint8 else Inputs(standardise=ENOUGH)
+    return ("lenet", Settings(inputs=inputs)) if image and large else ("mlp", measured(inputs))
 
 
 def _is_colour(shape: tuple[int, ...]) -> bool:
@@ -99,5 +102,21 @@ def small() -> Settings:
             ),
         ),
         pruner=Gradual(nonzero=1950, memory=250, tolerance=1.0),
+        decision=Joint(),
+    )
+
+
+def measured(inputs: Inputs) -> Settings:
+    """Return the settings of the learner for measurements: vectors, windows of a signal."""
+    return Settings(
+        inputs=inputs,
+        training=Training(rate=0.05),
+        selector=ClassSelector(
+            net="mlp",
+            memory=4000,
+            nonzero=20_000,
+            training=Recipe(epochs=60, rate=0.05, nesterov=True, weight_decay=5e-4),
+        ),
+        pruner=Magnitude(sparsity=0.9),
         decision=Joint(),
     )

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tame.config import part
+from tame.config import late, part
+from tame.core.standard import Standard
 from tame.core.trunk import CHUNK, Trunk
 from tame.errors import InputError
 from tame.registry import AUGMENTS, NETS
@@ -24,6 +25,8 @@ class Inputs:
     normalise, one value for all or one a channel; left empty they are 0.5 and 0.5 for bytes, and
     floats are not touched. `size` resizes images; `augment` changes the samples an expert trains
     on (never those its loss is judged by). A grey image (height, width) gets its channel.
+    `standardise` brings every feature (of images every channel) to mean 0 and spread 1 by the first
+    so many samples of the stream (0: not): for measurements in units of their own.
     `trunk` names a network, as `net` does, whose features of the image and its mirror image stand
     in for the image: it is never trained, and everything after it works on vectors.
     """
@@ -33,6 +36,7 @@ class Inputs:
     size: tuple[int, ...] = ()
     augment: Any = part(AUGMENTS, lambda: None)
     trunk: Any = part(NETS, lambda: None)
+    standardise: int = late(default=0)
 
     def __post_init__(self) -> None:
         if len(self.mean) != len(self.std):
@@ -41,6 +45,8 @@ class Inputs:
             raise ValueError(f"size is (height, width), not {self.size}")
         if any(value <= 0 for value in self.std):
             raise ValueError(f"std is positive, not {self.std}")
+        if self.standardise < 0:
+            raise ValueError(f"standardise counts samples, 0 or more, not {self.standardise}")
 
 
 class InputStep(nn.Module):
@@ -74,6 +80,8 @@ class InputStep(nn.Module):
         view = (-1, *[1] * (len(shape) - 1)) if shape else (-1,)
         self.register_buffer("mean", torch.tensor(mean).view(view), persistent=False)
         self.register_buffer("std", torch.tensor(std).view(view), persistent=False)
+        one = (shape[0], *[1] * (len(shape) - 1)) if self.is_image else shape
+        self.standard = Standard(one, inputs.standardise) if inputs.standardise else None
         self.trunk = None if inputs.trunk is None else Trunk(inputs.trunk, self.output_shape)
         if self.trunk is not None:
             self.output_shape = (self.trunk.width,)
@@ -83,7 +91,14 @@ class InputStep(nn.Module):
 
     def under(self, inputs: Inputs) -> "InputStep":
         """Return the step other settings would make of the same raw samples."""
-        return InputStep(inputs, *self._raw).to(self.mean.device)
+        made = InputStep(inputs, *self._raw).to(self.mean.device)
+        made.standard = made.standard and self.standard
+        return made
+
+    def follow(self, x: Tensor) -> None:
+        """Let raw samples count among those that inputs are standardised by."""
+        if self.standard is not None:
+            self.standard.follow(self._fixed(self.scale(x.to(self.mean.device))))
 
     def prepare(self, x: Tensor, augment: Any = None, odds: Tensor | None = None) -> Tensor:
         """Return network inputs; images are changed by `augment` as the numbers `odds` say."""
@@ -113,5 +128,9 @@ class InputStep(nn.Module):
         return x
 
     def normalise(self, x: Tensor) -> Tensor:
-        x = (x - self.mean) / self.std
+        x = self._fixed(x)
+        x = x if self.standard is None else self.standard(x)
         return x.contiguous(memory_format=torch.channels_last) if self.is_image else x
+
+    def _fixed(self, x: Tensor) -> Tensor:
+        return (x - self.mean) / self.std

@@ -72,6 +72,7 @@ class Intake:
     def keep(self, x: Tensor, step: InputStep, labels: list[int]) -> None:
         """Fix shape and dtype to those of the first batch, and open slots for new labels."""
         self.shape, self.dtype, self.step = tuple(x.shape[1:]), x.dtype, step
+        step.follow(x)
         if labels:
             self.labels.open(labels)
 
@@ -84,11 +85,14 @@ class Intake:
 
     def state_dict(self) -> State:
         trunk = None if self.step is None else self.step.trunk
+        standard = None if self.step is None else self.step.standard
+        gathered = {} if standard is None else {"standard": standard.state()}
         return {
             "shape": list(self.shape),
             "dtype": None if self.dtype is None else _name(self.dtype),
             "labels": self.labels.labels().tolist(),
             "trunk": None if trunk is None else dict(trunk.state_dict()),
+            **gathered,
         }
 
     def load_state_dict(self, state: State) -> None:
@@ -101,6 +105,8 @@ class Intake:
             if step.trunk is not None:
                 step.trunk.load_state_dict(state["trunk"])
             self.keep(empty, step, state["labels"])
+            if step.standard is not None:
+                step.standard.restore(state["standard"])
 
     def _check_same(self, x: Tensor) -> None:
         if tuple(x.shape[1:]) != self.shape:

@@ -105,3 +105,6 @@ class Settings:
             raise ValueError(f"reservoir_bytes is 0 (no cap) or more, not {self.reservoir_bytes}")
         if self.shortlist < 0:
             raise ValueError(f"shortlist is 0 (all experts) or more, not {self.shortlist}")
+        apart = getattr(self.selector, "inputs", None)
+        if getattr(apart, "standardise", 0) and not self.inputs.standardise:
+            raise ValueError("selector.inputs.standardise goes with inputs.standardise")

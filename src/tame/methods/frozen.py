@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from tame.core.accounting import tensor_bytes, weigh_trunk
+from tame.core.accounting import tensor_bytes, weigh_inputs
 from tame.core.inputs import Inputs, InputStep
 from tame.core.intake import Intake
 from tame.core.trunk import HasFeatures
@@ -77,12 +77,12 @@ class Frozen:
     def nbytes(self) -> int:
         """Return the bytes of the trunk, its own or the input step's."""
         own = 0 if self.trunk is None else tensor_bytes(dict(self.trunk.state_dict()))
-        return own + weigh_trunk(self.intake.step).model_bytes
+        return own + weigh_inputs(self.intake.step).model_bytes
 
     def parameters(self) -> int:
         """Return how many weights the trunk has, its own or the input step's."""
         own = 0 if self.trunk is None else sum(p.numel() for p in self.trunk.parameters())
-        return own + weigh_trunk(self.intake.step).dense
+        return own + weigh_inputs(self.intake.step).dense
 
     def state_dict(self) -> State:
         return {

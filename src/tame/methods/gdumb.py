@@ -17,7 +17,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from tame.core.accounting import add_sizes, tensor_bytes, weigh_trunk
+from tame.core.accounting import add_sizes, tensor_bytes, weigh_inputs
 from tame.core.codec import AsKept, Codec
 from tame.core.inputs import Inputs
 from tame.core.intake import Intake
@@ -132,7 +132,7 @@ class GDumb(Method[GDumbSettings]):
         dense = sum(p.numel() for p in self._kept.parameters())
         model = tensor_bytes(dict(self._kept.state_dict()))
         own = Sizes(count_nonzero(self._kept), dense, dense, model, held, samples=count)
-        return add_sizes(own, weigh_trunk(self._intake.step))
+        return add_sizes(own, weigh_inputs(self._intake.step))
 
     def state_dict(self) -> State:
         return {

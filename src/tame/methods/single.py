@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tame.core.accounting import add_sizes, tensor_bytes, weigh_trunk
+from tame.core.accounting import add_sizes, tensor_bytes, weigh_inputs
 from tame.core.inputs import Inputs
 from tame.core.intake import Intake
 from tame.core.network import Blueprint, Network
@@ -131,7 +131,7 @@ class SingleNetwork:
         model = tensor_bytes(kept.pop("net"))
         training = tensor_bytes(kept)
         own = Sizes(count_nonzero(net), dense, dense, model, training_bytes=training)
-        return add_sizes(own, weigh_trunk(self.intake.step))
+        return add_sizes(own, weigh_inputs(self.intake.step))
 
     def state_dict(self) -> State:
         return {
