@@ -86,6 +86,21 @@ def test_it_starts_with_one_sample_and_with_a_sensor_that_stands_still():
     assert standard(torch.tensor([[300.0, 6.0]]))[0, 1] == 1
 
 
+def test_a_spike_is_not_the_scale():
+    draws = torch.Generator().manual_seed(0)
+    batches = [torch.randn(32, 2, generator=draws) for _ in range(31)]
+    clean, spiked = Standard((2,), enough=1000), Standard((2,), enough=1000)
+    for number, batch in enumerate(batches):
+        clean.follow(batch)
+        odd = batch.clone()
+        if number == 10:
+            odd[3, 1] = 3e38
+        spiked.follow(odd)
+    x = torch.randn(1000, 2, generator=draws)
+    assert torch.equal(clean(x)[:, 0], spiked(x)[:, 0])
+    assert clean(x)[:, 1].std() < 6 * spiked(x)[:, 1].std()
+
+
 def test_what_is_far_outside_is_brought_near_and_keeps_its_order():
     standard = Standard((1,), enough=10)
     standard.follow(torch.tensor([[-3.0], [3.0]]))

@@ -7,6 +7,7 @@ from tame.types import State
 
 NOISE = 1e-6  # of its mean: a feature that moves less does not change
 REACH = 3.0  # spreads that the widest of a thousand normal numbers is away from the mean
+GROWTH = 4.0  # times the widest way known, at most, counts of one sample: it may be a spike
 FAR = 4.0  # spreads from the mean: from there on it is the logarithm that counts
 
 
@@ -18,7 +19,8 @@ class Standard(nn.Module):
     goes on meaning the same, whatever the stream does. The spread is a third of the widest way from
     the mean, which for a feature that is rarely anything but zero is of the order of what it then
     is. What later lies far outside is brought near by a logarithm, and still told apart. A feature
-    that never changed is not divided.
+    that never changed is not divided. After the first batch a spike counts as four times the
+    widest way known, however high it is.
 
     >>> standard = Standard((2,), enough=3)
     >>> standard.follow(torch.tensor([[299.0, 1.0], [300.0, 1.0], [301.0, 1.0]]))
@@ -44,11 +46,12 @@ class Standard(nn.Module):
         if not len(x) or self.count >= self.enough:
             return
         over = [0, *(axis + 1 for axis, size in enumerate(self.mean.shape) if size == 1)]
-        wide = x.to(self.mean.device, torch.float64)
+        most = torch.where(self.widest > 0, GROWTH * self.widest, torch.inf)
+        away = (x.to(self.mean.device, torch.float64) - self.mean).clamp(-most, most)
         self.count += len(x)
-        away = (wide.mean(over, keepdim=True)[0] - self.mean) * len(x) / self.count
-        self.mean.add_(away)
-        reached = (wide - self.mean).abs().amax(over, keepdim=True)[0]
+        moved = away.mean(over, keepdim=True)[0] * len(x) / self.count
+        reached = (away - moved).abs().amax(over, keepdim=True)[0]
+        self.mean.add_(moved)
         self.widest.copy_(torch.maximum(self.widest, reached))
 
     def forward(self, x: Tensor) -> Tensor:
