@@ -63,6 +63,22 @@ def test_what_is_missing_is_split_and_the_bound_stands_beside_it(text):
     assert whole[-4:] == ["2.00 ± 0.00", "—", "+0.00 ± 2.48", "—"]
 
 
+def test_what_ours_was_not_run_on_is_named_with_what_others_have_there(tmp_path):
+    for stream in TRACKS.keys() | MAIN.keys() - {"split-mnist"}:
+        put(tmp_path, "tame", stream=stream, strict=0.9)
+    assert "; " not in not_measured(tmp_path)
+    assert "Split MNIST (5)." in not_measured(tmp_path)
+    put(tmp_path, "er", stream="split-mnist", strict=0.5)
+    assert "Split MNIST (5) (there er 50.00 (1))." in not_measured(tmp_path)
+    put(tmp_path, "tame", stream="split-mnist", strict=0.9)
+    assert not_measured(tmp_path) == ""
+
+
+def not_measured(folder) -> str:
+    lines = headline(read_rivals(folder)).splitlines()
+    return next((line for line in lines if line.startswith("**Not measured")), "")
+
+
 def test_without_cells_there_is_no_such_part(tmp_path):
     assert headline(Rivals()) == ""
     put(tmp_path, "tame", "confirm", seeds=1, strict=0.5)

@@ -41,6 +41,7 @@ TRACKS = {
     "split-mnist-one-pass": "Split MNIST (5), one pass",
     "permuted-mnist-one-pass": "Permuted MNIST (20), one pass",
 }
+_TITLES = {name: budget.title for name, budget in MAIN.items()} | TRACKS
 
 
 def headline(rivals: Rivals) -> str:
@@ -56,6 +57,7 @@ def headline(rivals: Rivals) -> str:
         table(_SECOND, _second_rows(rivals)),
         _MISSING,
         table(_THIRD, _third_rows(rivals)),
+        *_not_run(rivals),
         f"Made by `tame bench {GRID}` and `tame bench {AGAIN}`, whose cells "
         f"(`benchmarks/results/grids`) hold all other figures. {read_plan(GRID).about}",
     )
@@ -89,13 +91,30 @@ _THIRD = (
 )  # fmt: skip
 
 
+def _not_run(rivals: Rivals) -> Iterator[str]:
+    """Yield which streams ours has not been run on, and what others have there."""
+    absent = [name for name in _TITLES if rivals.get(GRID, name, OURS) is None]
+    told = []
+    for name in absent:
+        others = [f"{row} {_counted(one, measures.strict)}" for row, one in _others(rivals, name)]
+        told.append(_TITLES[name] + (f" (there {', '.join(others)})" if others else ""))
+    if told:
+        yield f"**Not measured yet** with ours, on the test set: {'; '.join(told)}."
+
+
 def _streams(rivals: Rivals) -> Iterator[tuple[str, str, Group]]:
     """Yield the name, title and runs of every stream our learner was run on."""
-    titles = {name: budget.title for name, budget in MAIN.items()} | TRACKS
-    for name, title in titles.items():
+    for name, title in _TITLES.items():
         group = rivals.get(GRID, name, OURS)
         if group is not None:
             yield name, title, group
+
+
+def _others(rivals: Rivals, name: str) -> Iterator[tuple[str, Group]]:
+    """Yield the rivals' runs on a stream."""
+    for (grid, stream, row), group in rivals.groups.items():
+        if grid == GRID and stream == name and row not in (OURS, UNPRUNED, JOINT):
+            yield row, group
 
 
 def _first_rows(rivals: Rivals) -> Iterator[list[str]]:
@@ -119,12 +138,7 @@ def _first_rows(rivals: Rivals) -> Iterator[list[str]]:
 
 def _second_rows(rivals: Rivals) -> Iterator[list[str]]:
     for name, title, ours in _streams(rivals):
-        found = {
-            row: group
-            for (grid, stream, row), group in rivals.groups.items()
-            if grid == GRID and stream == name and row not in (OURS, UNPRUNED, JOINT)
-        }
-        for row, group in found.items():
+        for row, group in _others(rivals, name):
             ahead = difference(ours, group, measures.strict)
             strict, numbers = _counted(group, measures.strict), measured(group, measures.nonzero)
             kept = _written(group, _SAMPLES, _STATE)
