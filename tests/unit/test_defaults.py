@@ -3,14 +3,16 @@
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from tame import TAME, Batch, Settings, load
-from tame.bench.experiment import resolve
+from tame.bench.experiment import from_table, resolve
 from tame.checks.failure import difference
 from tame.core.defaults import AUTO, ENOUGH, chosen_for, measured, pretrained, small
 from tame.core.inputs import Inputs
+from tame.core.routed import HardRouting
 from tame.errors import ConfigError
 
 SMALL = {"name": "mlp", "hidden": [128]}
@@ -44,6 +46,33 @@ def test_the_preset_pins_the_same_choice(name: str, shape: tuple[int, ...]):
     preset = resolve(name)
     net, settings = chosen_for(shape, torch.uint8)
     assert (preset.net, preset.settings) == (net, settings)
+
+
+OWN = """
+net = "auto"
+[stream]
+name = "split"
+data = "files:{folder}"
+classes = 2
+"""
+
+
+def test_a_file_of_your_own_asks_for_the_same_choice_by_name(tmp_path):
+    draws = np.random.default_rng(0)
+    for part, count in (("", 64), ("held_", 8)):
+        np.save(tmp_path / f"{part}x.npy", draws.normal(size=(count, 5)).astype(np.float32))
+        np.save(tmp_path / f"{part}y.npy", np.arange(count) % 4)
+    own = tmp_path / "own.toml"
+    own.write_text(OWN.format(folder=tmp_path))
+    made = resolve(str(own))
+    assert (made.net, made.settings) == chosen_for((5,), torch.float32)
+    assert from_table(made.table(), made.preset) == made
+    changed = resolve(str(own), [{"decision": "hard", "inputs": {"standardise": 8}}])
+    assert changed.settings.decision == HardRouting()
+    assert changed.settings.inputs == Inputs(standardise=8)
+    assert changed.settings.selector == made.settings.selector
+    with pytest.raises(ConfigError, match="name a net for finetune"):
+        resolve(str(own), [{"method": "finetune"}])
 
 
 def test_colour_images_without_their_weights_say_what_to_install():

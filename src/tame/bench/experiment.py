@@ -8,6 +8,8 @@ from typing import Any, Literal
 from tame.bench.presets import DEFAULT_PRESET, read_preset
 from tame.bench.store import RunFolder
 from tame.config import assignment, build, build_part, dump, dump_part, merge, to_toml
+from tame.core.defaults import AUTO, chosen_for
+from tame.core.settings import Settings
 from tame.errors import ConfigError, RunError, suggest
 from tame.loading import completed
 from tame.registry import METHODS, NETS, STREAMS
@@ -106,7 +108,7 @@ def resolve(preset: str | None = None, changes: Sequence[dict[str, Any]] = ()) -
 
 def from_table(table: dict[str, Any], name: str) -> Experiment:
     """Build an experiment from a table, refusing keys that mean nothing."""
-    table = {"preset": name, "method": "tame", **table}
+    table = _chosen({"preset": name, "method": "tame", **table})
     method = METHODS.get(table["method"])
     own = _own()
     rest = {key: value for key, value in table.items() if key not in own}
@@ -126,6 +128,22 @@ def from_table(table: dict[str, Any], name: str) -> Experiment:
         stream=build_part(STREAMS, table.get("stream", {"name": "split"}), "stream"),
         run=build(RunSettings, table.get("run", {}), "run"),
     )
+
+
+def _chosen(table: dict[str, Any]) -> dict[str, Any]:
+    """Put in the place of the net `auto` what `TAME()` takes for such data: net and settings.
+
+    What the table itself says of settings stands on top of those.
+    """
+    if table.get("net") != AUTO:
+        return table
+    if METHODS.get(table["method"]).settings_type is not Settings:
+        raise ConfigError(f"net 'auto' is what tame chooses; name a net for {table['method']}")
+    stream = build_part(STREAMS, table.get("stream", {"name": "split"}), "stream")
+    first = next(iter(stream.open(_whole(table.get("seed", 0), "seed")).batches()))
+    net, settings = chosen_for(tuple(first.x.shape[1:]), first.x.dtype)
+    rest = {key: value for key, value in table.items() if key != "net"}
+    return {**merge(dump(settings), rest), "net": net}
 
 
 def read_experiment(folder: RunFolder) -> Experiment:
