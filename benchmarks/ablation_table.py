@@ -6,8 +6,8 @@ Differences are taken seed by seed. *Told the expert* is the accuracy if every s
 expert of its segment: an oracle in the selector's place.
 """
 
+import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,11 @@ def told(numbers: list[int]) -> str:
 
 def main() -> None:
     """Print the table of one file."""
-    print("\n".join(lines(json.loads(Path(sys.argv[1]).read_text())["rows"])))
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("file", type=Path, help="a result of ablation.py")
+    print("\n".join(lines(json.loads(options.parse_args().file.read_text())["rows"])))
 
 
 if __name__ == "__main__":

@@ -114,7 +114,7 @@ def fit(
     the networks train side by side, their steps recorded as branches of one CUDA graph.
     """
     if jobs and jobs[0].samples.x.is_cuda:
-        at_once = FEW if wants_half(jobs[0].net, "auto") else MANY
+        at_once = FEW if wants_half(jobs[0].net, recipe.precision) else MANY
         groups = [jobs[begin : begin + at_once] for begin in range(0, len(jobs), at_once)]
     else:
         groups = [[job] for job in jobs]
@@ -157,7 +157,7 @@ class _Step:
         self.job = job
         self.recipe = recipe
         self.optimiser = make_optimiser(job.net, recipe)
-        self._half = wants_half(job.net, "auto")
+        self._half = wants_half(job.net, recipe.precision)
         job.net.train()
 
     def draw(self, epoch: int) -> list[Draw]:

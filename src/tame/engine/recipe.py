@@ -15,6 +15,8 @@ class Recipe:
     """How long and how fast to train on a fixed set of samples.
 
     `cutmix` is the share of images that get a patch of another one, and a share of its label.
+    `precision` "auto" is bfloat16 for networks of over a million weights on a GPU, else float32;
+    processors that know bfloat16 train convolutions about twice as fast in it.
 
     >>> round(Recipe(epochs=10, schedule="steps", milestones=(5,)).rate_at(0.7), 4)
     0.01
@@ -33,6 +35,7 @@ class Recipe:
     output: Output = "logits"
     augment: Any = part(AUGMENTS, lambda: None)
     cutmix: float = late(0.0)
+    precision: Literal["auto", "float32", "bfloat16"] = late("auto")
 
     def __post_init__(self) -> None:
         if not 0 <= self.cutmix <= 1:
