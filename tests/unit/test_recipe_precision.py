@@ -25,7 +25,7 @@ class Told(nn.Module):
 
 
 def learnt(precision: str) -> tuple[Told, float]:
-    """Return a network that learnt whether a sample's first half is the larger, and its accuracy."""
+    """Return a network that learnt which half of a sample is the larger, and its accuracy."""
     torch.manual_seed(0)
     net = Told()
     x = torch.rand(400, 12, generator=torch.Generator().manual_seed(1))
