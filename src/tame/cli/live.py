@@ -11,11 +11,15 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from tame.types import Change, Observation
 
 PAUSE = 0.1
+SILENCE = 60.0  # seconds a log may go without a line
 STOPPING = "stopping after this batch; Ctrl-C again stops now, back to the last checkpoint"
 
 
 class LiveView:
-    """Shows a run in the terminal, and turns Ctrl-C into a request to stop at a safe place."""
+    """Shows a run in the terminal, and turns Ctrl-C into a request to stop at a safe place.
+
+    Where there is no terminal it says once a minute, in a line, how far the run has come.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console()
@@ -32,6 +36,7 @@ class LiveView:
         self._stop = False
         self._total = 0
         self._shown = 0.0
+        self._told = time.monotonic()
         self._before: Any = None
 
     def __enter__(self) -> Self:
@@ -73,6 +78,7 @@ class LiveView:
             note = f"loss {seen.smoothed:.3f} < {seen.threshold:.3f}  expert {seen.expert}"
             self._bars.update(self._bar, completed=seen.step + 1, note=note)
             self._shown = now
+            self._tell(f"batch {seen.step + 1} of {self._total}: {note}")
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Show how far consolidation has come."""
@@ -80,10 +86,18 @@ class LiveView:
             self._what = what
             self._bar = self._bars.add_task(what, total=total, note="")
         self._bars.update(self._bar, completed=done, total=total)
+        self._tell(f"{what}: {done} of {total}")
 
     def stop_asked(self) -> bool:
         """Say whether somebody pressed Ctrl-C."""
         return self._stop
+
+    def _tell(self, line: str) -> None:
+        """Print a line where bars are not seen, if nothing was said for a while."""
+        now = time.monotonic()
+        if not self.console.is_terminal and now - self._told >= SILENCE:
+            self.console.print(line, highlight=False, soft_wrap=True)
+            self._told = now
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 (signal's)
         if self._phase != "stream" or self._stop:

@@ -1,0 +1,43 @@
+"""What a run says where nobody sees its bars: a log, a pipe, a service."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from tame.cli import live
+from tame.types import Observation
+
+
+def shown(*, terminal: bool, batches: int = 3) -> str:
+    """Return all that a short run and its consolidation put out."""
+    out = io.StringIO()
+    with live.LiveView(Console(file=out, force_terminal=terminal, width=120)) as view:
+        view.phase("stream", batches, 0)
+        for step in range(batches):
+            view.step(Observation(step, 0.5, 0.5, 2.0, 0))
+        view.phase("consolidate", 1, 0)
+        view.progress("training the selector", 1, 2)
+        view.progress("training the selector", 2, 2)
+    return out.getvalue()
+
+
+def test_a_log_is_told_how_far_the_stream_and_the_consolidation_have_come(monkeypatch):
+    monkeypatch.setattr(live, "SILENCE", 0.0)
+    monkeypatch.setattr(live, "PAUSE", 0.0)
+    lines = shown(terminal=False).splitlines()
+    assert any(line.startswith("batch 2 of 3: loss 0.500") for line in lines)
+    assert "training the selector: 1 of 2" in lines
+
+
+def test_a_log_is_told_no_more_than_once_a_minute():
+    assert "of 2" not in shown(terminal=False)
+    assert "batch 2" not in shown(terminal=False)
+
+
+@pytest.mark.parametrize("silence", [0.0, 60.0])
+def test_a_terminal_has_bars_instead(monkeypatch, silence):
+    monkeypatch.setattr(live, "SILENCE", silence)
+    found = shown(terminal=True)
+    assert "training the selector: 1 of 2" not in found
+    assert "training the selector" in found
