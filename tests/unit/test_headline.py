@@ -105,3 +105,10 @@ def test_rivals_keep_no_fewer_bytes_than_ours_may():
         assert rows["er-ace", stream].memory_bytes >= MAIN[stream].kept
         for row in ("slda", "ranpac"):
             assert rows[row, stream].inputs == rows["tame", stream].inputs
+
+
+def test_one_pass_has_the_bound_of_the_same_data_in_more(tmp_path):
+    put(tmp_path, "tame", stream="split-mnist-one-pass", strict=0.9)
+    assert rows(headline(read_rivals(tmp_path)), "Split MNIST (5), one pass")[-1][-1] == "—"
+    put(tmp_path, "joint", stream="split-mnist", strict=0.95)
+    assert rows(headline(read_rivals(tmp_path)), "Split MNIST (5), one pass")[-1][-1] == "95.00 (1)"
