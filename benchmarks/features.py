@@ -58,7 +58,8 @@ def main() -> None:
     data = read(str(experiment.stream.data))
     kind = torch.as_tensor(data.x[np.arange(1)])
     step = InputStep(experiment.settings.inputs, tuple(kind.shape[1:]), kind.dtype)
-    step = step.to(asked.device, memory_format=torch.channels_last).eval()
+    step.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch has it, its stubs do not
+    step = step.to(asked.device).eval()
     asked.folder.mkdir(parents=True, exist_ok=True)
     for prefix, x, y in (("", data.x, data.y), ("held_", data.held_x, data.held_y)):
         keep(step, x, y, asked.folder / f"{prefix}x.npy", asked.folder / f"{prefix}y.npy")
