@@ -79,10 +79,12 @@ def test_out_of_time_it_stops_cleanly_and_goes_on(tmp_path):
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "kept" / "small").glob("pair.finetune-seed*.json"))) == 2
     before = {path: path.read_text() for path in (tmp_path / "kept").glob("*/*.json")}
+    (tmp_path / "kept" / "small" / "about.md").write_text("Made in a hurry.")
     elsewhere = call("bench", grid, "--out", tmp_path / "new", "--results", tmp_path / "kept")
     assert "2 were done before, 0 ran now" in elsewhere.stdout
     assert "| finetune | 2 |" in elsewhere.stdout
     assert {path: path.read_text() for path in before} == before
+    assert "Made in a hurry." in (tmp_path / "new" / "leaderboard.md").read_text()
 
 
 def test_a_grid_of_detection_ends_in_its_own_tables(tmp_path):

@@ -98,6 +98,22 @@ def test_the_regime_stands_above_a_grids_rows(kept):
     assert "Rows marked * are of the grid `split-mnist`: Split MNIST, 5 segments" in page
 
 
+def test_what_is_said_of_kept_results_stands_on_the_page(kept):
+    write_text(kept / "headline" / "about.md", "These digits\nwere *re-cropped*.\n")
+    write_text(kept / "headline" / "x.tame-seed0.json", json.dumps(cell("tame", "headline")))
+    write_text(kept.parent / "paper" / "about.md", "So were these.")
+    page = write_paper(kept.parent / "paper", kept.parent / "out", kept).read_text()
+    ours, papers = page.split("## The paper's tables")
+    assert "\n\nThese digits were *re-cropped*.\n\n" in ours
+    assert papers.split("\n## ")[0].endswith("\n\nSo were these.\n")
+
+
+def test_what_is_said_of_kept_results_must_be_text(kept):
+    (kept / "split-mnist" / "about.md").write_bytes(b"\xff\xfe")
+    with pytest.raises(RunError, match=r"about.md cannot be read"):
+        read_rivals(kept)
+
+
 def test_no_folder_of_grids_is_no_rows(tmp_path):
     assert read_rivals(tmp_path / "nowhere").grids == []
 

@@ -69,6 +69,10 @@ class Grid:
     about: str = ""
     detection: Mapping[str, str] | None = None  # which rows are compared, where that is its matter
 
+    def remarked(self, remark: str) -> "Grid":
+        """Return the same grid with something more said of it."""
+        return replace(self, about=f"{self.about} {remark}".strip())
+
     @property
     def rows(self) -> list[str]:
         """The names of the table's rows."""

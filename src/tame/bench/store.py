@@ -136,6 +136,16 @@ def write_text(path: Path, text: str) -> None:
         raise StorageError(f"could not write {path}: {error}") from error
 
 
+def read_remark(folder: Path) -> str:
+    """Return what the makers of kept results say of them in `about.md`; nothing if it is not."""
+    try:
+        return " ".join((folder / "about.md").read_text(encoding="utf-8").split())
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder / 'about.md'} cannot be read: {error}") from error
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object, or say what is wrong with the file."""
     try:

@@ -85,6 +85,7 @@ def _bench(
 ) -> None:
     from tame.bench.grid import grid_of
     from tame.bench.harvest import Keeper, harvest, replant
+    from tame.bench.store import read_remark
     from tame.bench.sweep import sweep
     from tame.cli.sweep_view import SweepView
 
@@ -97,6 +98,7 @@ def _bench(
         found = sweep(chosen, root, crew, audience)
     if results is not None:
         typer.echo(f"kept {len(harvest(chosen, found.finished, root, results))} cells in {results}")
+        chosen = chosen.remarked(read_remark(results / chosen.name))
     _close(chosen, found, root, late=view.time_is_up)
 
 

@@ -52,6 +52,7 @@ def headline(rivals: Rivals) -> str:
     return section(
         "What is reached",
         _LEGEND,
+        rivals.remarks.get(GRID, ""),
         table(_FIRST, _first_rows(rivals)),
         "**Against rivals** in the same harness, strict, and how far ours is ahead, seed by seed. "
         "Their size, as ours, has every statistic that an answer multiplies with:",

@@ -58,7 +58,7 @@ def _page(results: Results, rivals: Rivals, plates: list[Plate | Absent]) -> str
     parts = [
         section("Results", _TOP, level=1),
         headline(rivals),
-        section("The paper's tables and figures, made anew", _ABOUT),
+        section("The paper's tables and figures, made anew", _ABOUT, results.remark),
         table_1(results, rivals),
         table_2(results, rivals),
         table_3(results),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tame.bench.record import FORMAT, Record, Trace
-from tame.bench.store import read_json
+from tame.bench.store import read_json, read_remark
 from tame.errors import RunError
 
 _NAMED = re.compile(r"(?P<name>.+)-seed(?P<seed>\d+)")
@@ -71,10 +71,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Results:
-    """Every group of a folder by its name, and the traces beside them."""
+    """Every group of a folder by its name, the traces beside them, and what is said of all."""
 
     folder: Path
     groups: dict[str, Group]
+    remark: str = ""
 
     def get(self, name: str) -> Group | None:
         """Return the group of a name, if it was run."""
@@ -101,7 +102,8 @@ def read_results(folder: Path) -> Results:
         found[result.get("name") or (match["name"] if match else path.stem)].append((path, result))
     if not found:
         raise RunError(f"{folder} holds no result named like split-mnist-seed0.json")
-    return Results(folder, {name: _grouped(name, entries) for name, entries in found.items()})
+    groups = {name: _grouped(name, entries) for name, entries in found.items()}
+    return Results(folder, groups, read_remark(folder))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -8,13 +8,15 @@ from typing import Any
 from tame.bench.harvest import read_harvest
 from tame.bench.paper.published import BOTH, NOTHING, TRAINING
 from tame.bench.paper.results import Group
+from tame.bench.store import read_remark
 
 
 @dataclass(frozen=True)
 class Rivals:
-    """Groups of kept cells by grid, stream and row."""
+    """Groups of kept cells by grid, stream and row, and what is said of a grid's cells."""
 
     groups: dict[tuple[str, str, str], Group] = field(default_factory=dict)
+    remarks: dict[str, str] = field(default_factory=dict)
 
     def get(self, grid: str, stream: str, row: str) -> Group | None:
         """Return the cells of a row, if it was run."""
@@ -37,12 +39,11 @@ def read_rivals(folder: Path | None) -> Rivals:
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for cell in read_harvest(folder):
         found[cell["grid"], cell["stream_name"], cell["row"]].append(cell)
-    return Rivals(
-        {
-            key: Group(f"{key[0]}/{key[2]}", tuple(sorted(cells, key=lambda cell: cell["seed"])))
-            for key, cells in found.items()
-        }
-    )
+    groups = {
+        key: Group(f"{key[0]}/{key[2]}", tuple(sorted(cells, key=lambda cell: cell["seed"])))
+        for key, cells in found.items()
+    }
+    return Rivals(groups, {grid: read_remark(folder / grid) for grid, _, _ in groups})
 
 
 def told_when(group: Group) -> str:
