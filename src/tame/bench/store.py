@@ -137,7 +137,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_remark(folder: Path) -> str:
-    """Return what the makers of kept results say of them in `about.md`; nothing if it is not."""
+    """Return what the makers of kept results say of them in `about.md`, or nothing."""
     try:
         return " ".join((folder / "about.md").read_text(encoding="utf-8").split())
     except FileNotFoundError:

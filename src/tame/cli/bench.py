@@ -93,12 +93,12 @@ def _bench(
     chosen = grid_of(plan, changes)
     if results is not None:
         replant(chosen, root, results)
+        chosen = chosen.remarked(read_remark(results / chosen.name))
     with SweepView([cell.name for cell in chosen.cells], minutes=minutes) as view:
         audience = view if results is None else Keeper(chosen, root, results, view)
         found = sweep(chosen, root, crew, audience)
     if results is not None:
         typer.echo(f"kept {len(harvest(chosen, found.finished, root, results))} cells in {results}")
-        chosen = chosen.remarked(read_remark(results / chosen.name))
     _close(chosen, found, root, late=view.time_is_up)
 
 
