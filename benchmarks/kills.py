@@ -169,8 +169,10 @@ def trial(plan: dict[str, int], settings: tuple[str, ...], root: Path) -> list[d
             state = phase(folder) or "no checkpoint"
             if killed and state == MEANT.get(kind, state):
                 break
+        noted = (folder / "consolidation.tame").exists()
         problem = resume_and_compare(folder, reference) if killed else "ended before the kill"
-        rows.append({"kind": kind, "killed_in": state, "equal": not problem, "problem": problem})
+        told = {"kind": kind, "killed_in": state, "goes_on_in_a_training": noted}
+        rows.append({**told, "equal": not problem, "problem": problem})
         shutil.rmtree(folder)
     return rows
 

@@ -95,6 +95,29 @@ def test_mistakes_get_a_line_not_a_traceback(words, message):
     assert "Traceback" not in done.stderr
 
 
+def test_ctrl_c_while_it_consolidates_loses_nothing(tmp_path):
+    place, longer = tmp_path / "run", "selector.training.epochs=400"
+    process = subprocess.Popen(
+        [*TAME, "run", "--out", str(place), *settings(), "--set", longer,
+         "--set", "run.checkpoint_seconds=0.2"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline and not (place / "consolidation.tame").exists():
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopping after this batch" in output
+    assert "stopped while consolidating; nothing is lost" in output
+    assert not (place / "result.json").exists()
+    again = subprocess.run([*TAME, "run", "--out", str(place), "--resume"], capture_output=True,
+                           text=True, check=False)  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    assert (place / "result.json").exists()
+    assert not (place / "consolidation.tame").exists()
+
+
 def test_listing_and_help_import_no_torch():
     for words in (["list"], ["list", "presets"], ["--help"], ["run", "--help"]):
         code = (

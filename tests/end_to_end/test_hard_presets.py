@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from tame.bench.experiment import from_table, resolve
 from tame.bench.metrics import change_points
 from tame.bench.presets import presets
-from tame.bench.run import StopRequestedError, Unwatched, resume, start
+from tame.bench.run import Unwatched, resume, start
+from tame.bench.unfinished import StopRequestedError
 from tame.cli.app import app
 from tame.config import merge
 

@@ -12,3 +12,4 @@ def test_killed_and_resumed_equals_never_stopped(tmp_path):
     assert [row["problem"] for row in rows] == [""] * len(PLAN)
     assert rows[0]["killed_in"] == "no checkpoint"
     assert rows[1]["killed_in"] == "consolidate"
+    assert rows[1]["goes_on_in_a_training"]

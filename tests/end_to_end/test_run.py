@@ -6,8 +6,9 @@ import tomllib
 import pytest
 from small import small_experiment
 
-from tame.bench.run import StopRequestedError, Unwatched, resume, start
+from tame.bench.run import Unwatched, resume, start
 from tame.bench.store import RunFolder
+from tame.bench.unfinished import StopRequestedError
 from tame.checkpoint import read
 from tame.checks.failure import difference
 from tame.errors import ConfigError, DataError, RunError, StorageError
@@ -26,6 +27,22 @@ class StopAt(Unwatched):
     def stop_asked(self) -> bool:
         self.left -= 1
         return self.left == 0
+
+
+class StopIn(Unwatched):
+    """Asks to stop before so many batches of consolidation; counts how often it is asked."""
+
+    def __init__(self, batch: int) -> None:
+        self.batch = batch
+        self.asked = 0
+        self.consolidating = False
+
+    def phase(self, name: str, total: int, done: int) -> None:  # noqa: ARG002 (a watcher's)
+        self.consolidating = name == "consolidate"
+
+    def stop_asked(self) -> bool:
+        self.asked += self.consolidating
+        return self.consolidating and self.asked == self.batch
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +117,48 @@ def test_stopped_and_resumed_equals_never_stopped(finished, tmp_path, step):
     assert (tmp_path / "events.jsonl").read_bytes() == (folder / "events.jsonl").read_bytes()
     states = [read(place / "model.tame")[1] for place in (tmp_path, folder)]
     assert difference(*states) is None
+
+
+@pytest.mark.parametrize("batches", [[1], [20, 70], [5, 1, 130]])
+def test_stopped_while_it_consolidates_it_goes_on_there(finished, tmp_path, batches):
+    folder, result = finished
+    with pytest.raises(StopRequestedError, match="stopped while consolidating"):
+        start(small_experiment(), tmp_path, StopIn(batches[0]))
+    for left in batches[1:]:
+        assert (tmp_path / "consolidation.tame").exists()
+        with pytest.raises(StopRequestedError, match="stopped while consolidating"):
+            resume(tmp_path, [], StopIn(left))
+    last = StopIn(0)
+    again = resume(tmp_path, [], last)
+    whole = StopIn(0)
+    start(small_experiment(), tmp_path / "whole", whole)
+    assert last.asked == whole.asked - sum(batches) + len(batches)  # it stops before a batch
+    assert _timeless(again) == _timeless(result)
+    assert again["seconds"]["consolidate"] > 0
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == sorted(
+        path.name for path in folder.iterdir()
+    )
+    states = [read(place / "model.tame")[1] for place in (tmp_path, folder)]
+    assert difference(*states) is None
+
+
+def test_a_consolidation_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(StopRequestedError):
+        start(small_experiment(), tmp_path, StopIn(3))
+    notes = tmp_path / "consolidation.tame"
+    notes.write_bytes(notes.read_bytes()[:1000])
+    with pytest.raises(RunError, match="without this file consolidation begins anew"):
+        resume(tmp_path, [], Unwatched())
+    notes.unlink()
+    assert resume(tmp_path, [], Unwatched())["experts"] == 2
+
+
+def test_starting_over_forgets_an_unfinished_consolidation(tmp_path):
+    with pytest.raises(StopRequestedError):
+        start(small_experiment(), tmp_path, StopIn(3))
+    with pytest.raises(StopRequestedError):
+        start(small_experiment("seed=1"), tmp_path, StopAt(10), overwrite=True)
+    assert not (tmp_path / "consolidation.tame").exists()
 
 
 def test_a_finished_run_resumes_to_the_same_result(finished):

@@ -6,7 +6,8 @@ import pytest
 from test_run import StopAt
 
 from tame.bench.experiment import resolve
-from tame.bench.run import StopRequestedError, Unwatched, resume, start
+from tame.bench.run import Unwatched, resume, start
+from tame.bench.unfinished import StopRequestedError
 from tame.checkpoint import read
 from tame.checks.failure import difference
 from tame.config import assignment

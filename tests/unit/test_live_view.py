@@ -1,6 +1,7 @@
 """What a run says where nobody sees its bars: a log, a pipe, a service."""
 
 import io
+import signal
 
 import pytest
 from rich.console import Console
@@ -41,3 +42,23 @@ def test_a_terminal_has_bars_instead(monkeypatch, silence):
     found = shown(terminal=True)
     assert "training the selector: 1 of 2" not in found
     assert "training the selector" in found
+
+
+@pytest.mark.parametrize("phase", ["stream", "consolidate"])
+def test_ctrl_c_is_a_request_where_a_run_can_save_and_the_second_one_ends_it(phase):
+    out = io.StringIO()
+    with live.LiveView(Console(file=out)) as view:
+        view.phase(phase, 10, 0)
+        assert not view.stop_asked()
+        signal.raise_signal(signal.SIGINT)
+        assert view.stop_asked()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert "stopping after this batch" in out.getvalue()
+
+
+def test_ctrl_c_ends_an_evaluation_at_once():
+    with live.LiveView(Console(file=io.StringIO())) as view:
+        view.phase("evaluate", 0, 0)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

@@ -17,16 +17,19 @@ from tame import TAME, Magnitude
 from tame.bench.experiment import Experiment
 from tame.bench.experiment import resolve as resolve_experiment
 from tame.bench.run import prepare
-from tame.checkpoint import read
+from tame.checkpoint import pack, read, unpack
 from tame.checks.failure import difference
 from tame.checks.material import world
 from tame.config import assignment
+from tame.core.moment_selector import MomentSelector
 from tame.engine.cluster import Ray
+from tame.engine.journal import Journal
 from tame.engine.processes import Outcomes, Processes, flow
 from tame.errors import ConfigError, WorldError
 from tame.nets import resolve
 
 STREAM = a() + b() + c()
+QUIET = MomentSelector(memory=64)  # trains nothing
 
 
 def own_net(input_shape: tuple[int, ...], n_outputs: int) -> torch.nn.Module:
@@ -100,6 +103,26 @@ def test_only_what_has_changed_is_sent():
     feed(learner, c(5, seed=9) + world(20, offset=7, seed=9))
     assert list(learner.consolidate().pruned) == [2, 3]
     assert workers.sizes == [3, 2]
+
+
+def test_what_came_back_before_a_stop_is_not_sent_again(alone):
+    saved, asked = [], iter(range(1, 100))
+
+    def save(notes: dict[str, Any]) -> None:
+        saved.append(pack({}, notes))
+        raise KeyboardInterrupt
+
+    sent = Backwards()
+    learner = taught(sent, selector=QUIET)
+    with pytest.raises(KeyboardInterrupt), Journal(None, save, lambda: next(asked) == 2).open():
+        learner.consolidate()
+    again = taught(sent, selector=QUIET)
+    with Journal(unpack(saved[0], "notes")[1]).open():
+        record = again.consolidate()
+    assert sent.sizes == [3, 1]
+    assert record.pruned == alone[0].pruned
+    experts = (again.state_dict()["pool"], alone[1]["pool"])
+    assert difference(*experts) is None
 
 
 def test_one_expert_is_not_worth_sending():

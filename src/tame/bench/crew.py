@@ -12,9 +12,10 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
 
 from tame.bench.experiment import from_table
-from tame.bench.run import StopRequestedError, resume, start
+from tame.bench.run import resume, start
 from tame.bench.store import RunFolder
 from tame.bench.sweep import DONE, FAILED, STOPPED, Audience, Task
+from tame.bench.unfinished import StopRequestedError
 from tame.types import Observation
 
 GRACE = 20.0  # seconds that a worker asked to stop is given
@@ -171,8 +172,8 @@ class Reporter:
     def progress(self, what: str, done: int, total: int) -> None:
         if time.monotonic() - self._said > PAUSE:
             self._say(what, done, total)
-        if self.stop_asked():
-            raise StopRequestedError("stopped while consolidating")
+        if self._phase[0] != "consolidate" and self.stop_asked():  # there the run itself stops
+            raise StopRequestedError(f"stopped while {what}")
 
     def stop_asked(self) -> bool:
         """Say whether the other end has said so, or is gone."""

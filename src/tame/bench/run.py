@@ -24,6 +24,7 @@ from tame.bench.record import NOBODY
 from tame.bench.report import write_report
 from tame.bench.store import EventLog, NoLog, RunFolder, write_text
 from tame.bench.telling import Telling
+from tame.bench.unfinished import StopRequestedError, Unfinished
 from tame.checkpoint import save_learner
 from tame.config import merge
 from tame.engine.world import World, join
@@ -49,10 +50,6 @@ class Unwatched:
     def progress(self, what: str, done: int, total: int) -> None: ...
     def stop_asked(self) -> bool:
         return False
-
-
-class StopRequestedError(RunError):
-    """The run was asked to stop and can go on later."""
 
 
 class Run:
@@ -84,6 +81,8 @@ class Run:
         if self.folder.model.exists():
             self.learner, header = load_run(self.folder.model, device=self.device)
             self.position = Position.from_json(header["run"])
+        if self.world.first and self.position.phase != "consolidate":
+            self.folder.unfinished.unlink(missing_ok=True)
 
     def complete(self) -> dict[str, Any]:
         """Do what is left of stream, consolidation and evaluation; return the result.
@@ -161,7 +160,11 @@ class Run:
 
     def _consolidate(self) -> None:
         self.watcher.phase("consolidate", 0, 0)
-        with self.position.timed("consolidate"):
+        file = self.folder.unfinished if self.world.size == 1 else None
+        every = self.experiment.run.checkpoint_seconds
+        work = Unfinished(file, every, self.watcher.stop_asked)
+        with self.position.timed("consolidate"), work.kept() as before:
+            self.position.seconds["consolidate"] += before
             done = self.learner.consolidate(self.watcher.progress)
         self.position.attempts = {str(expert): times for expert, times in done.pruned.items()}
         self.position.merged = {str(gone): kept for gone, kept in done.merged.items()}
@@ -169,6 +172,8 @@ class Run:
         self.position.budget = {name: number for name, number in spent.items() if number}
         self.position.phase = "evaluate"
         self._save()
+        if self.world.first:
+            self.folder.unfinished.unlink(missing_ok=True)
 
     def _checkpoint(self, log: EventLog | NoLog) -> None:
         self.position.events = log.settle()

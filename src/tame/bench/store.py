@@ -14,13 +14,17 @@ from tame.types import Observation
 
 
 class RunFolder:
-    """`run.toml`, `events.jsonl`, `model.tame`, `result.json` and `report.html` of one run."""
+    """`run.toml`, `events.jsonl`, `model.tame`, `result.json` and `report.html` of one run.
+
+    While it consolidates there is `consolidation.tame`, too.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.config = self.path / "run.toml"
         self.events = self.path / "events.jsonl"
         self.model = self.path / "model.tame"
+        self.unfinished = self.path / "consolidation.tame"
         self.result = self.path / "result.json"
         self.report = self.path / "report.html"
 
@@ -37,7 +41,8 @@ class RunFolder:
             )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            for file in (self.result, self.report, self.model, self.events, self.config):
+            written = (self.result, self.report, self.model, self.unfinished, self.events)
+            for file in (*written, self.config):
                 file.unlink(missing_ok=True)
             self.sweep()
         except OSError as error:

@@ -13,6 +13,7 @@ from tame.types import Change, Observation
 PAUSE = 0.1
 SILENCE = 60.0  # seconds a log may go without a line
 STOPPING = "stopping after this batch; Ctrl-C again stops now, back to the last checkpoint"
+STOPPABLE = ("stream", "consolidate")  # phases that save where they are
 
 
 class LiveView:
@@ -100,7 +101,7 @@ class LiveView:
             self._told = now
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 (signal's)
-        if self._phase != "stream" or self._stop:
+        if self._phase not in STOPPABLE or self._stop:
             raise KeyboardInterrupt
         self._stop = True
         self.console.print(STOPPING)

@@ -33,8 +33,9 @@ def run(  # noqa: PLR0913 (one argument an option)
     workers=processes or workers=ray, others prune the experts (docs/parallel.md).
     """
     from tame.bench.experiment import changes_from, resolve
-    from tame.bench.run import StopRequestedError, start
     from tame.bench.run import resume as go_on
+    from tame.bench.run import start
+    from tame.bench.unfinished import StopRequestedError
     from tame.streams.folder import VARIABLE
 
     if data is not None:

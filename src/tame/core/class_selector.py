@@ -22,7 +22,7 @@ from tame.core.thinning import count_kept, falling, open_masks, room_for, thinne
 from tame.engine.fitting import Job, Samples, apply_masks, fit
 from tame.engine.randomness import derive, torch_generator
 from tame.engine.recipe import Recipe
-from tame.types import Progress, State, silent
+from tame.types import Progress, State
 
 HELD_BACK = 10
 RULED = 12_000  # samples are enough for means and for a linear rule
@@ -65,16 +65,14 @@ class ClassSelector(Remembering):
             raise ValueError(f"nonzero is 0 (no pruning) or more, not {self.nonzero}")
         super().__post_init__()
 
-    def fit(self, plan: Blueprint, step: InputStep, progress: Progress = silent) -> bool:
-        if self._fitted == self._reservoir.seen:
-            return False
+    def _learn(self, plan: Blueprint, step: InputStep, progress: Progress) -> None:
         raw, slots, expert = (column.to(plan.device) for column in self._reservoir.columns())
-        self._fitted, self._net, self._shape = self._reservoir.seen, None, step.output_shape
+        self._shape = step.output_shape
         pairs, target = torch.stack([expert, slots], 1).unique(dim=0, return_inverse=True)
         self._pairs = pairs.tolist()
         known, owner = expert.unique(return_inverse=True)
         if len(known) == 1:
-            return True
+            return
         flat = step(raw[:RULED]).flatten(1)
         self._linear = self._is_enough(flat, owner[:RULED], len(known))
         if self._linear:
@@ -82,7 +80,6 @@ class ClassSelector(Remembering):
         else:
             samples = Samples(raw, target, step.prepare, len(pairs))
             self._net = self._train(plan, samples, progress)
-        return True
 
     def parameters(self) -> tuple[int, int, int]:
         if self._net is None:

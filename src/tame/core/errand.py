@@ -16,6 +16,7 @@ from tame.core.expert import Expert
 from tame.core.intake import Intake
 from tame.core.network import Blueprint
 from tame.core.settings import Settings
+from tame.engine.journal import next_note, unnoted
 from tame.engine.processes import Outcomes
 from tame.types import NetMaker, Progress, State, silent
 
@@ -66,18 +67,23 @@ def prune_experts(
     workers: Workers | None = settings.workers
     if workers is None or len(due) < MANY:
         return compact(due, settings.pruner, intake.ready, len(intake.labels), progress)
-    loads = (_load(expert, intake) for expert in due)
+    note = next_note()
+    found: dict[str, State] = dict(note.found.get("outcomes", {}))
+    for expert in due:
+        if str(expert.id) in found:
+            expert.restore_compact(found[str(expert.id)]["compact"])
+    left = [expert for expert in due if str(expert.id) not in found]
     work = partial(prune_load, _order(due[0].network.plan, settings, workers.device))
-    attempts = {}
-    progress(f"pruning {len(due)} experts", 0, len(due))
-    with closing(workers.each(work, loads)) as outcomes:
+    progress(f"pruning {len(due)} experts", len(found), len(due))
+    with closing(workers.each(work, (_load(expert, intake) for expert in left))) as outcomes:
         for number, outcome in outcomes:
-            expert = due[number]
-            state = unpack(outcome, "a pruned expert", expert.network.plan.device)[1]
+            expert, state = left[number], unpack(outcome, "a pruned expert")[1]
             expert.restore_compact(state["compact"])
-            attempts[expert.id] = state["attempts"]
-            progress(f"pruning {len(due)} experts", len(attempts), len(due))
-    return dict(sorted(attempts.items()))
+            found[str(expert.id)] = state
+            progress(f"pruning {len(due)} experts", len(found), len(due))
+            note.reached(lambda: {"outcomes": found})
+    note.finished(lambda: {"outcomes": found})
+    return {expert.id: found[str(expert.id)]["attempts"] for expert in due}
 
 
 def prune_load(order: Order, load: bytes) -> bytes:
@@ -93,7 +99,8 @@ def prune_load(order: Order, load: bytes) -> bytes:
     plan = Blueprint(order.make, shape, settings.training, order.seed, device, augment)
     expert = Expert(state["expert"]["id"], plan, settings)
     expert.load_state_dict(state["expert"])
-    attempts = compact([expert], settings.pruner, intake.ready, len(intake.labels))
+    with unnoted():
+        attempts = compact([expert], settings.pruner, intake.ready, len(intake.labels))
     outcome = {"attempts": attempts[expert.id], "compact": expert.state_dict()["compact"]}
     return pack({}, outcome)
 

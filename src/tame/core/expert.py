@@ -225,7 +225,9 @@ class Expert:
         if kept is not None:
             net = self.network.plan.build(kept["slots"], "compact")
             net.load_state_dict(kept["net"])
-            self.compact = Compact(net.eval(), kept["masks"], kept["slots"], kept["steps"])
+            device = self.network.plan.device
+            masks = {name: mask.to(device) for name, mask in kept["masks"].items()}
+            self.compact = Compact(net.eval(), masks, kept["slots"], kept["steps"])
 
 
 def as_mark(kept: Sequence[float] | None) -> Mark | None:

@@ -118,6 +118,7 @@ class TAME(Answering):
         if self._pool is None:
             return Consolidation(experts=0)
         pool, step, live = self._pool, self._intake.ready, len(self._intake.labels)
+        self._model = None  # here too: experts may have been merged when it is broken off
         closing = self._practice.close(self._scene(pool))
         division = Division(pool, self._selector)
         trained = division.selects and self._selector.fit(pool.plan, step, progress)

@@ -24,7 +24,7 @@ from tame.engine.randomness import derive, torch_generator
 from tame.engine.recipe import Recipe
 from tame.nets import resolve
 from tame.registry import NETS
-from tame.types import Progress, State, silent
+from tame.types import Progress, State
 
 
 @dataclass
@@ -77,18 +77,15 @@ class MomentSelector(Remembering):
         super().rename(old, new)
         self._moments.rename(old, new)
 
-    def fit(self, plan: Blueprint, step: InputStep, progress: Progress = silent) -> bool:
-        if self._fitted == self._reservoir.seen:
-            return False
+    def _learn(self, plan: Blueprint, step: InputStep, progress: Progress) -> None:
         raw, slots, expert = self._reservoir.columns()
         own = self._step(step)
-        self._fitted, self._net, self._shape = self._reservoir.seen, None, own.output_shape
+        self._shape = own.output_shape
         pairs, target = torch.stack([expert, slots], 1).unique(dim=0, return_inverse=True)
         self._pairs = [(owner, slot) for owner, slot in pairs.tolist()]
         if self.net is not None and len(pairs) > 1:
             samples = Samples(raw, target, own.prepare, len(pairs)).to(plan.device)
             self._net = self._train(plan, samples, progress)
-        return True
 
     def router(self, step: InputStep, owners: Sequence[int]) -> nn.Module:
         if not self._moments.pairs:

@@ -16,7 +16,7 @@ from tame.core.network import Blueprint
 from tame.core.routers import NearestMean, OneExpert
 from tame.engine.randomness import derive
 from tame.nets import resolve
-from tame.types import State
+from tame.types import Progress, State, silent
 
 EXPERT = 2  # the column of a remembered sample that names its expert
 
@@ -37,6 +37,10 @@ class Remembering(ABC):
     @abstractmethod
     def _empty(self, seed: int) -> Any:
         """Return a memory with nothing in it."""
+
+    @abstractmethod
+    def _learn(self, plan: Blueprint, step: InputStep, progress: Progress) -> None:
+        """Train on what is remembered."""
 
     @abstractmethod
     def _taught(self) -> list[int]:
@@ -63,6 +67,19 @@ class Remembering(ABC):
 
     def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None:
         self._reservoir.add(raw, slots, expert)
+
+    def fit(self, plan: Blueprint, step: InputStep, progress: Progress = silent) -> bool:
+        """Train, unless nothing changed; broken off, it goes on to route as it did before."""
+        if self._fitted == self._reservoir.seen:
+            return False
+        before = dict(vars(self))
+        self._fitted, self._net = self._reservoir.seen, None
+        try:
+            self._learn(plan, step, progress)
+        except BaseException:
+            vars(self).update(before)
+            raise
+        return True
 
     def rename(self, old: int, new: int) -> None:
         self._reservoir.rename(EXPERT, old, new)

@@ -100,20 +100,15 @@ class NetworkSelector(Remembering):
             raise ValueError(f"sparsity lies in [0, 1), not {self.sparsity}")
         super().__post_init__()
 
-    def fit(self, plan: Blueprint, step: InputStep, progress: Progress = silent) -> bool:
-        if self._fitted == self._reservoir.seen:
-            return False
+    def _learn(self, plan: Blueprint, step: InputStep, progress: Progress) -> None:
         raw, _, expert = self._reservoir.columns()
         known, target = expert.unique(return_inverse=True)
         self._known = known.tolist()
-        self._fitted = self._reservoir.seen
-        self._net = None
         if len(known) > 1:
             own = self._step(step)
             self._shape = own.output_shape
             samples = Samples(raw, target, own.prepare, len(known)).to(plan.device)
             self._train(plan, samples, progress)
-        return True
 
     def parameters(self) -> tuple[int, int, int]:
         if self._net is None:
@@ -151,7 +146,6 @@ class NetworkSelector(Remembering):
 
         If it never ends better the nearest means route.
         """
-        self._net = None
         for attempt in range(REPEATS + 1):
             net = self._trained(plan, samples, progress, attempt)
             if not _is_guessing(net, samples, self.training.output):

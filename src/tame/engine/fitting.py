@@ -13,6 +13,8 @@ from torch.nn import functional as F
 
 from tame.engine.eager import half, wants_half
 from tame.engine.graphs import everything, open_state, practise, record, unchanged
+from tame.engine.halfway import Halfway, ended, put_back
+from tame.engine.journal import Note, next_note
 from tame.engine.losses import sample_losses
 from tame.engine.patches import patched
 from tame.engine.randomness import PrivateDraws
@@ -123,22 +125,36 @@ def fit(
 
 
 def _fit(jobs: Sequence[Job], recipe: Recipe, progress: Progress, between: Between | None) -> None:
+    note = next_note()
+    if note.is_done:
+        put_back(jobs, note.found)
+    else:
+        _train(jobs, recipe, progress, between, note)
+        note.finished(lambda: ended(jobs))
+    for job in jobs:
+        job.net.eval()
+
+
+def _train(
+    jobs: Sequence[Job], recipe: Recipe, progress: Progress, between: Between | None, note: Note
+) -> None:
     device = jobs[0].samples.x.device
     with PrivateDraws(int(jobs[0].generator.initial_seed()), device):
         steps = [_Step(job, recipe) for job in jobs]
         together = _Branches(steps) if device.type == "cuda" else None
-        for epoch in range(recipe.epochs):
+        place = Halfway(note, jobs, [step.optimiser for step in steps], device)
+        for epoch in range(place.epoch, recipe.epochs):
+            place.begin(epoch)
             rounds = list(zip_longest(*(step.draw(epoch) for step in steps)))
-            for number, lessons in enumerate(rounds):
+            for number in range(place.round, len(rounds)):
+                place.reach(number)
                 if between is not None and number % OFTEN == 0:
                     between(jobs, (epoch + number / len(rounds)) / recipe.epochs)
                 if together is not None:
-                    together(lessons)
+                    together(rounds[number])
                 else:
-                    steps[0](*lessons[0])
+                    steps[0](*rounds[number][0])
             progress("", epoch + 1, recipe.epochs)
-    for job in jobs:
-        job.net.eval()
 
 
 def _shifted(progress: Progress, number: int, count: int) -> Progress:

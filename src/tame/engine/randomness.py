@@ -1,7 +1,7 @@
 """Seeds for every draw, and a way to run foreign code without touching the global generators."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,6 +57,18 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
         yield
 
 
+def global_states(device: torch.device) -> list[Tensor]:
+    """Return the states of the global generators: the host's, and that of a GPU."""
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state(d) for d in _cuda(device))]
+
+
+def restore_global(states: Sequence[Tensor], device: torch.device) -> None:
+    """Put the global generators back into states `global_states` returned."""
+    torch.set_rng_state(states[0])
+    for place, state in zip(_cuda(device), states[1:], strict=True):
+        torch.cuda.set_rng_state(state, place)
+
+
 class PrivateDraws:
     """The global generators' states as one network sees them (dropout draws from those).
 
@@ -71,23 +83,19 @@ class PrivateDraws:
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:
+        self._device = device
         self._devices = _cuda(device)
         self._fork = torch.random.fork_rng(self._devices)
         with seeded(seed, device):
-            self.states = self._read()
-
-    def _read(self) -> list[Tensor]:
-        return [torch.get_rng_state(), *(torch.cuda.get_rng_state(d) for d in self._devices)]
+            self.states = global_states(device)
 
     def __enter__(self) -> None:
         self._fork = torch.random.fork_rng(self._devices)
         self._fork.__enter__()
-        torch.set_rng_state(self.states[0])
-        for device, state in zip(self._devices, self.states[1:], strict=True):
-            torch.cuda.set_rng_state(state, device)
+        restore_global(self.states, self._device)
 
     def __exit__(self, *error: object) -> None:
-        self.states = self._read()
+        self.states = global_states(self._device)
         self._fork.__exit__(None, None, None)
 
 

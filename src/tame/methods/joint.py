@@ -67,14 +67,14 @@ class Joint(PlainLearner[JointSettings]):
         """Train a fresh network on everything stored, unless nothing new came."""
         now = (len(self._known), len(self._single.intake.labels))
         if now != self._fitted and self._store:
-            self._fitted = now
-            self._joint = self._build()
+            net = self._build(now)
             x, slots = (torch.cat(column) for column in zip(*self._store, strict=True))
             step = self._single.intake.ready
             samples = Samples(x, slots, step.prepare, now[1]).to(self.device)
             generator = torch_generator(derive(self.seed, "joint", *now))
             recipe = replace(self.settings.recipe, output=self.settings.training.output)
-            fit([Job(self._joint, samples, generator)], recipe, _named(progress))
+            fit([Job(net, samples, generator)], recipe, _named(progress))
+            self._joint, self._fitted = net, now
         return Consolidation(experts=0, sizes=self.sizes())
 
     def predict(self, x: ArrayLike, when: When = "ever") -> Tensor:  # noqa: ARG002 (one network)
@@ -112,14 +112,15 @@ class Joint(PlainLearner[JointSettings]):
         self._fitted = (state["fitted"][0], state["fitted"][1])
         self._joint = None
         if state["joint"] is not None:
-            self._joint = self._build()
+            self._joint = self._build(self._fitted)
             self._joint.load_state_dict(state["joint"])
 
-    def _build(self) -> nn.Module:
+    def _build(self, on: tuple[int, int]) -> nn.Module:
+        """Return an untrained network for so many samples of so many labels."""
         slots = self.settings.slots
-        while slots < self._fitted[1]:
+        while slots < on[1]:
             slots *= 2
-        return self._single.plan().build(slots, "joint", *self._fitted)
+        return self._single.plan().build(slots, "joint", *on)
 
     def _keep(self, raw: Tensor, slots: Tensor) -> None:
         new = []
