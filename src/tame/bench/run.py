@@ -163,9 +163,9 @@ class Run:
         file = self.folder.unfinished if self.world.size == 1 else None
         every = self.experiment.run.checkpoint_seconds
         work = Unfinished(file, every, self.watcher.stop_asked)
-        with self.position.timed("consolidate"), work.kept() as before:
-            self.position.seconds["consolidate"] += before
-            done = self.learner.consolidate(self.watcher.progress)
+        with self.position.timed("consolidate"), work.kept():
+            self.position.seconds["consolidate"] += work.spent
+            done = self.learner.consolidate(work.watched(self.watcher.progress))
         self.position.attempts = {str(expert): times for expert, times in done.pruned.items()}
         self.position.merged = {str(gone): kept for gone, kept in done.merged.items()}
         spent = {"refused": done.refused, "thinned": done.thinned}
