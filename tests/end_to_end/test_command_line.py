@@ -95,29 +95,6 @@ def test_mistakes_get_a_line_not_a_traceback(words, message):
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_while_it_consolidates_loses_nothing(tmp_path):
-    place, longer = tmp_path / "run", "selector.training.epochs=400"
-    process = subprocess.Popen(
-        [*TAME, "run", "--out", str(place), *settings(), "--set", longer,
-         "--set", "run.checkpoint_seconds=0.2"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 100
-    while time.monotonic() < deadline and not (place / "consolidation.tame").exists():
-        time.sleep(0.05)
-    os.kill(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "stopping after this batch" in output
-    assert "stopped while consolidating; nothing is lost" in output
-    assert not (place / "result.json").exists()
-    again = subprocess.run([*TAME, "run", "--out", str(place), "--resume"], capture_output=True,
-                           text=True, check=False)  # fmt: skip
-    assert again.returncode == 0, again.stderr
-    assert (place / "result.json").exists()
-    assert not (place / "consolidation.tame").exists()
-
-
 def test_listing_and_help_import_no_torch():
     for words in (["list"], ["list", "presets"], ["--help"], ["run", "--help"]):
         code = (
@@ -133,20 +110,35 @@ def test_listing_and_help_import_no_torch():
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
-    place = tmp_path / "run"
-    process = subprocess.Popen(
-        [*TAME, "run", "--out", str(place), *settings(), "--set", "stream.passes=100"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    events = place / "events.jsonl"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not (events.exists() and events.stat().st_size):
+    output = stopped(tmp_path / "run", "events.jsonl", "stream.passes=100")
+    assert "nothing is lost" in output
+    assert "--resume" in output
+    assert (tmp_path / "run" / "model.tame").exists()
+
+
+def test_ctrl_c_while_it_consolidates_loses_nothing(tmp_path):
+    changed = ("selector.training.epochs=400", "run.checkpoint_seconds=0.2")
+    output = stopped(tmp_path / "run", "consolidation.tame", *changed)
+    assert "stopped while consolidating; nothing is lost" in output
+    again = subprocess.run([*TAME, "run", "--out", str(tmp_path / "run"), "--resume"],
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "run" / "result.json").exists()
+    assert not (tmp_path / "run" / "consolidation.tame").exists()
+
+
+def stopped(place, file, *changed: str):
+    """Press Ctrl-C when there is something in a file of the run; return what it said."""
+    words = [word for text in changed for word in ("--set", text)]
+    process = subprocess.Popen([*TAME, "run", "--out", str(place), *settings(), *words],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True)  # fmt: skip
+    written, deadline = place / file, time.monotonic() + 100
+    while time.monotonic() < deadline and not (written.exists() and written.stat().st_size):
         time.sleep(0.05)
     os.kill(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "stopping after this batch" in output
-    assert "nothing is lost" in output
-    assert "--resume" in output
-    assert (place / "model.tame").exists()
     assert not (place / "result.json").exists()
+    return output

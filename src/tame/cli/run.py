@@ -54,7 +54,7 @@ def run(  # noqa: PLR0913 (one argument an option)
                 result = start(experiment, folder, view, overwrite=overwrite)
     except (StopRequestedError, KeyboardInterrupt) as stop:
         if leads:
-            typer.echo(f"{str(stop) or 'stopped while consolidating'}; nothing is lost")
+            typer.echo(f"{str(stop) or 'stopped, back to the last checkpoint'}; nothing is lost")
             typer.echo(f"go on with: {_command()} run --out {folder} --resume")
         raise typer.Exit(130) from stop
     if leads:

@@ -36,8 +36,8 @@ class Journal:
         due: Callable[[], bool] = lambda: False,
     ) -> None:
         self.notes: list[State] = list((held or {}).get("notes", ()))
+        self.is_due = due
         self._save = save
-        self._due = due
         self._begun = 0
 
     @contextmanager
@@ -56,10 +56,6 @@ class Journal:
         if len(self.notes) < self._begun:
             self.notes.append({})
         return Note(self, self._begun - 1)
-
-    def is_due(self) -> bool:
-        """Say whether it is time to save."""
-        return self._due()
 
     def save(self) -> None:
         """Save all notes."""
