@@ -6,7 +6,7 @@ import signal
 import pytest
 from rich.console import Console
 
-from tame.cli import live
+from tame.cli import live, log_lines
 from tame.types import Observation
 
 
@@ -24,7 +24,7 @@ def shown(*, terminal: bool, batches: int = 3) -> str:
 
 
 def test_a_log_is_told_how_far_the_stream_and_the_consolidation_have_come(monkeypatch):
-    monkeypatch.setattr(live, "SILENCE", 0.0)
+    monkeypatch.setattr(log_lines, "SILENCE", 0.0)
     monkeypatch.setattr(live, "PAUSE", 0.0)
     lines = shown(terminal=False).splitlines()
     assert any(line.startswith("batch 2 of 3: loss 0.500") for line in lines)
@@ -38,7 +38,7 @@ def test_a_log_is_told_no_more_than_once_a_minute():
 
 @pytest.mark.parametrize("silence", [0.0, 60.0])
 def test_a_terminal_has_bars_instead(monkeypatch, silence):
-    monkeypatch.setattr(live, "SILENCE", silence)
+    monkeypatch.setattr(log_lines, "SILENCE", silence)
     found = shown(terminal=True)
     assert "training the selector: 1 of 2" not in found
     assert "training the selector" in found

@@ -8,10 +8,10 @@ from typing import Any, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
+from tame.cli.log_lines import LogLines
 from tame.types import Change, Observation
 
 PAUSE = 0.1
-SILENCE = 60.0  # seconds a log may go without a line
 STOPPING = "stopping after this batch; Ctrl-C again stops now, back to the last checkpoint"
 STOPPABLE = ("stream", "consolidate")  # phases that save where they are
 
@@ -37,7 +37,7 @@ class LiveView:
         self._stop = False
         self._total = 0
         self._shown = 0.0
-        self._told = time.monotonic()
+        self._log = LogLines(self.console)
         self._before: Any = None
 
     def __enter__(self) -> Self:
@@ -79,7 +79,7 @@ class LiveView:
             note = f"loss {seen.smoothed:.3f} < {seen.threshold:.3f}  expert {seen.expert}"
             self._bars.update(self._bar, completed=seen.step + 1, note=note)
             self._shown = now
-            self._tell(f"batch {seen.step + 1} of {self._total}: {note}")
+            self._log.tell(lambda: f"batch {seen.step + 1} of {self._total}: {note}")
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Show how far consolidation has come."""
@@ -87,18 +87,11 @@ class LiveView:
             self._what = what
             self._bar = self._bars.add_task(what, total=total, note="")
         self._bars.update(self._bar, completed=done, total=total)
-        self._tell(f"{what}: {done} of {total}")
+        self._log.tell(lambda: f"{what}: {done} of {total}")
 
     def stop_asked(self) -> bool:
         """Say whether somebody pressed Ctrl-C."""
         return self._stop
-
-    def _tell(self, line: str) -> None:
-        """Print a line where bars are not seen, if nothing was said for a while."""
-        now = time.monotonic()
-        if not self.console.is_terminal and now - self._told >= SILENCE:
-            self.console.print(line, highlight=False, soft_wrap=True)
-            self._told = now
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 (signal's)
         if self._phase not in STOPPABLE or self._stop:

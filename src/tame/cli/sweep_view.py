@@ -10,12 +10,17 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from tame.cli.log_lines import LogLines
+
 PAUSE = 0.2
 _SIGNS = {"done": "[green]done[/green]", "failed": "[red]failed[/red]", "stopped": "stopped"}
 
 
 class SweepView:
-    """Shows a grid in the terminal; Ctrl-C, or time running out, is a request to stop."""
+    """Shows a grid in the terminal; Ctrl-C, or time running out, is a request to stop.
+
+    Where there is no terminal it says once a minute how far the cells at work have come.
+    """
 
     def __init__(
         self, names: list[str], console: Console | None = None, minutes: float = 0.0
@@ -28,6 +33,7 @@ class SweepView:
         self._stop = False
         self._deadline = time.monotonic() + 60 * minutes if minutes else math.inf
         self._shown = 0.0
+        self._log = LogLines(self.console)
         self._live = Live(self._table(), console=self.console, auto_refresh=False, transient=True)
         self._before: Any = None
 
@@ -82,12 +88,19 @@ class SweepView:
         if now or time.monotonic() - self._shown > PAUSE:
             self._shown = time.monotonic()
             self._live.update(self._table(), refresh=True)
+        self._log.tell(lambda: "\n  ".join([self._summary, *map(self._place, self._at)]))
+
+    @property
+    def _summary(self) -> str:
+        ended = ", ".join(f"{count} {what}" for what, count in self._counts.items() if count)
+        return f"{self._total} cells: {ended or 'none ended yet'}"
+
+    def _place(self, name: str) -> str:
+        phase, done, total = self._at[name]
+        return f"{name}: {phase} {done}/{total}" if total else f"{name}: {phase}"
 
     def _table(self) -> Table:
-        ended = ", ".join(f"{count} {what}" for what, count in self._counts.items() if count)
-        table = Table(
-            title=f"{self._total} cells: {ended or 'none ended yet'}", title_justify="left"
-        )
+        table = Table(title=self._summary, title_justify="left")
         table.add_column("cell")
         table.add_column("at")
         table.add_column("", justify="right")
