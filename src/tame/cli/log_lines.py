@@ -15,9 +15,9 @@ class LogLines:
         self._console = console
         self._told = time.monotonic()
 
-    def tell(self, line: Callable[[], str]) -> None:
-        """Print what `line` returns, if nothing was told for a while."""
+    def tell(self, words: Callable[[], str]) -> None:
+        """Print what `words` returns, if nothing was told for a while."""
         now = time.monotonic()
         if not self._console.is_terminal and now - self._told >= SILENCE:
-            self._console.print(line(), markup=False, highlight=False, soft_wrap=True)
+            self._console.print(words(), markup=False, highlight=False, soft_wrap=True)
             self._told = now
