@@ -13,6 +13,8 @@ from tame.bench.paper.page import write_paper
 from tame.bench.paper.results import read_results
 from tame.bench.paper.rivals import Rivals, read_rivals
 from tame.bench.store import RunFolder, write_text
+from tame.config import dump
+from tame.core.settings import Settings
 from tame.errors import RunError
 
 HINTS = {
@@ -122,6 +124,22 @@ def test_two_settings_under_one_name_are_refused(kept):
     path = kept / "split-mnist" / "split-mnist.ewc-seed1.json"
     path.write_text(json.dumps(cell("ewc", seed=1) | {"settings": {"rate": 2}}))
     with pytest.raises(RunError, match="split-mnist / split-mnist / ewc with different settings"):
+        read_harvest(kept)
+
+
+def test_a_setting_that_came_later_and_changes_nothing_tells_no_cells_apart(kept):
+    path = kept / "split-mnist" / "split-mnist.tame-seed1.json"
+    before = dump(Settings())
+    assert before["inputs"].pop("standardise") == 0
+    for name, settings in (
+        (path, dump(Settings())),
+        (path.with_stem(path.stem[:-1] + "0"), before),
+    ):
+        name.write_text(json.dumps(cell("tame", seed=int(name.stem[-1])) | {"settings": settings}))
+    assert len(read_harvest(kept)) == len(list(kept.glob("*/*.json")))
+    other = before | {"inputs": before["inputs"] | {"standardise": 100}}
+    path.write_text(json.dumps(cell("tame", seed=1) | {"settings": other}))
+    with pytest.raises(RunError, match="split-mnist / split-mnist / tame with different settings"):
         read_harvest(kept)
 
 

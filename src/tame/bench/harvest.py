@@ -2,20 +2,22 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tame.bench.grid import Cell, Grid
 from tame.bench.store import RunFolder, read_json, write_text
 from tame.bench.sweep import DONE, Audience
-from tame.config import dump
-from tame.errors import RunError
+from tame.config import Table, build, dump
+from tame.errors import ConfigError, RunError
+from tame.registry import METHODS
 
 DIGITS = 6
 _ODD = re.compile(r"[^\w.+-]+")  # in the name of a file
 _LEFT_OUT = ("shifts", "segments", "expert_table", "pruning_attempts")
-_NEEDED = ("grid", "row", "stream_name", "seed", "key", "accuracy", "told", "parameters", "bytes")
+_NEEDED = ["grid", "row", "stream_name", "seed", "key", "method", "settings"]
+_NEEDED += ["accuracy", "told", "parameters", "bytes"]
 
 
 def harvest(grid: Grid, cells: Iterable[Cell], root: Path, out: Path) -> list[Path]:
@@ -47,7 +49,7 @@ def read_harvest(folder: Path) -> list[dict[str, Any]]:
     known: dict[tuple[str, ...], str] = {}
     for cell in found:
         name = (cell["grid"], cell["stream_name"], cell["row"])
-        settings = json.dumps({**cell["settings"], "seed": None}, sort_keys=True)
+        settings = json.dumps({**_distinguishing(cell), "seed": None}, sort_keys=True)
         if known.setdefault(name, settings) != settings:
             raise RunError(f"{folder} holds cells of {' / '.join(name)} with different settings")
     return found
@@ -95,6 +97,16 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _rounded(item) for key, item in value.items()}
     return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _distinguishing(cell: Mapping[str, Any]) -> Table:
+    """Return a cell's settings without what came later than some cells and changes nothing."""
+    written: Table = cell["settings"]
+    try:
+        settings = build(METHODS.get(cell["method"]).settings_type, written)
+    except ConfigError:  # of another time: what it says is what there is
+        return written
+    return dump(settings, whole=False)
 
 
 def _read(path: Path) -> dict[str, Any]:
