@@ -127,18 +127,30 @@ def test_two_settings_under_one_name_are_refused(kept):
         read_harvest(kept)
 
 
+def two_of_one_row(kept, first, second):
+    for seed, settings in enumerate((first, second)):
+        path = kept / "split-mnist" / f"split-mnist.tame-seed{seed}.json"
+        path.write_text(json.dumps(cell("tame", seed=seed) | {"settings": settings}))
+
+
+def without(settings, part, key):
+    return settings | {part: {k: v for k, v in settings[part].items() if k != key}}
+
+
 def test_a_setting_that_came_later_and_changes_nothing_tells_no_cells_apart(kept):
-    path = kept / "split-mnist" / "split-mnist.tame-seed1.json"
-    before = dump(Settings())
-    assert before["inputs"].pop("standardise") == 0
-    for name, settings in (
-        (path, dump(Settings())),
-        (path.with_stem(path.stem[:-1] + "0"), before),
-    ):
-        name.write_text(json.dumps(cell("tame", seed=int(name.stem[-1])) | {"settings": settings}))
+    now = dump(Settings())
+    assert now["inputs"]["standardise"] == 0
+    before = without(now, "inputs", "standardise")
+    two_of_one_row(kept, before, now)
     assert len(read_harvest(kept)) == len(list(kept.glob("*/*.json")))
-    other = before | {"inputs": before["inputs"] | {"standardise": 100}}
-    path.write_text(json.dumps(cell("tame", seed=1) | {"settings": other}))
+    two_of_one_row(kept, before, now | {"inputs": now["inputs"] | {"standardise": 100}})
+    with pytest.raises(RunError, match="split-mnist / split-mnist / tame with different settings"):
+        read_harvest(kept)
+
+
+def test_a_cell_from_before_a_setting_that_does_something_is_another(kept):
+    now = dump(Settings())
+    two_of_one_row(kept, without(now, "training", "start"), now)
     with pytest.raises(RunError, match="split-mnist / split-mnist / tame with different settings"):
         read_harvest(kept)
 

@@ -100,13 +100,25 @@ def _rounded(value: Any) -> Any:
 
 
 def _distinguishing(cell: Mapping[str, Any]) -> Table:
-    """Return a cell's settings without what came later than some cells and changes nothing."""
+    """Return what a cell's settings say, but for what came later and changes nothing.
+
+    Nothing is filled in: a cell from before a setting that does something is another.
+    """
     written: Table = cell["settings"]
     try:
         settings = build(METHODS.get(cell["method"]).settings_type, written)
     except ConfigError:  # of another time: what it says is what there is
         return written
-    return dump(settings, whole=False)
+    return _within(written, dump(settings, whole=False))
+
+
+def _within(table: Table, other: Table) -> Table:
+    """Return those entries of a table that another one has, too, table by table."""
+    return {
+        key: _within(value, other[key]) if isinstance(value, dict) else value
+        for key, value in table.items()
+        if key in other
+    }
 
 
 def _read(path: Path) -> dict[str, Any]:
