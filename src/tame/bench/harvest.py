@@ -87,16 +87,17 @@ def _keep(grid: Grid, cell: Cell, run: RunFolder, path: Path) -> Path:
         "net": cell.experiment.net,
         "settings": dump(cell.experiment.settings),
     }
-    write_text(path, json.dumps(_rounded(kept)) + "\n")
+    write_text(path, json.dumps(rounded(kept)) + "\n")
     return path
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
+    """Return a result, or a part of one, as kept cells have it: no longer than it need be."""
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
-    return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: rounded(item) for key, item in value.items()}
+    return [rounded(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _distinguishing(cell: Mapping[str, Any]) -> Table:
