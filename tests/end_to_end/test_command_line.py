@@ -1,5 +1,6 @@
 """The command line as a person types it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -68,7 +69,10 @@ def test_predict_refuses_bad_files(folder, tmp_path, name):
 
 def test_inspect_and_report(folder):
     told = call("inspect", str(folder / "model.tame")).stdout
-    assert "0 1" in told or "1 0" in told
+    experts = json.loads((folder / "result.json").read_text())["experts"]
+    assert f"{experts} experts" in told
+    assert told.count("packed") == experts - 1  # all but the active one
+    assert "0 1" in told
     assert "burn_in = 20" in told
     (folder / "report.html").unlink()
     assert "strict accuracy" in call("report", str(folder)).stdout

@@ -1,9 +1,12 @@
 """`tame inspect`: what is inside a model file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tame.core.inventory import Item
 
 
 def inspect(model: Annotated[Path, typer.Argument(help="a model.tame")]) -> None:
@@ -13,6 +16,7 @@ def inspect(model: Annotated[Path, typer.Argument(help="a model.tame")]) -> None
 
     from tame.checkpoint import read
     from tame.config import to_toml
+    from tame.core.inventory import inventory
 
     header, state = read(model)
     console = Console()
@@ -25,30 +29,29 @@ def inspect(model: Annotated[Path, typer.Argument(help="a model.tame")]) -> None
         console.print(f"run: phase {header['run']['phase']}, batch {header['run']['step']}")
     pool = state.get("pool")
     if pool:
-        table = Table(title="experts")
-        for column in ("id", "steps", "samples seen", "kept", "labels", "weights kept", "restarts"):
+        experts = inventory(pool)
+        table = Table(title=f"{len(experts)} expert{'s' * (len(experts) != 1)}")
+        for column in ("id", "", "steps", "seen", "kept", "labels", "weights kept", "restarts"):
             table.add_column(column, justify="right")
-        for expert in pool["experts"]:
-            table.add_row(*describe(expert, state["intake"]["labels"], pool["active"]))
+        labels = state["intake"]["labels"]
+        for expert in experts:
+            table.add_row(*describe(expert, labels, active=expert.id == pool["active"]))
         console.print(table)
     console.print(f"file: {model.stat().st_size:,} bytes")
     console.print("settings:")
     typer.echo(to_toml({"net": header["net"], **header["settings"]}))
 
 
-def describe(expert: dict, labels: list[int], active: int) -> list[str]:  # type: ignore[type-arg]
+def describe(expert: "Item", labels: list[int], *, active: bool) -> list[str]:
     """Return one expert's row of the table."""
-    network = expert["network"]
-    taught = [str(labels[slot]) for slot, count in enumerate(expert["counts"]) if count]
-    masks = network["masks"].values()
-    kept = sum(int(mask.sum()) for mask in masks)
-    total = sum(mask.numel() for mask in masks)
+    taught = " ".join(str(label) for label in sorted(labels[slot] for slot in expert.taught))
     return [
-        f"{expert['id']}{' (active)' if expert['id'] == active else ''}",
-        str(network["steps"]),
-        str(sum(expert["counts"])),
-        str(len(expert["memory"]["keys"])),
-        " ".join(taught),
-        f"{kept:,} of {total:,}" if total else "all",
-        str(network["restarts"]),
+        str(expert.id),
+        "active" if active else "packed" if expert.packed else "",
+        f"{expert.steps:,}",
+        f"{expert.seen:,}",
+        f"{expert.samples:,}",
+        taught,
+        f"{expert.kept:,} of {expert.places:,}" if expert.places else "all",
+        str(expert.restarts),
     ]
