@@ -14,8 +14,8 @@ from tame.checks.failure import difference
 from tame.errors import ConfigError, DataError, RunError, StorageError
 
 FIELDS = {
-    "method", "stream", "preset", "seed", "hints", "accuracy", "selector_accuracy", "per_segment",
-    "experts", "shifts", "detection", "parameters", "bytes", "samples", "seconds", "versions",
+    "method", "stream", "preset", "seed", "compares", "hints", "accuracy", "selector_accuracy",
+    "per_segment", "experts", "shifts", "detection", "parameters", "bytes", "samples", "seconds", "versions",
     "hardware",
 }  # fmt: skip
 

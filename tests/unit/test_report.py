@@ -303,6 +303,46 @@ def test_a_learner_without_experts_has_no_routing(tmp_path: Path):
     assert re.search(r"\b(nan|none|null)\b", lowered) is None
 
 
+def judged_by_votes(length: int) -> list[dict[str, Any]]:
+    """Return `course` as a detector sees it that counts votes: none, and many at a change."""
+    events = course(length)
+    for seen in events:
+        seen |= {"smoothed": 31.0 if seen["change"] != "none" else 0.0, "threshold": 7.0}
+    return events
+
+
+def test_what_is_not_in_units_of_the_loss_stands_below_it_by_its_own_name(tmp_path: Path):
+    result = outcome(40) | {"compares": "votes <b>"}
+    page = report_of(tmp_path, result, judged_by_votes(40))
+    said = read(page).text
+    assert "Loss, and votes <b> against threshold" in said
+    assert "What the votes <b> must exceed for an alarm" in said
+    assert "smoothed" not in said
+    assert page.count("step (batches seen)") == 2  # of the losses, and of the timeline
+    alone = report_of(tmp_path / "alone", outcome(40), judged_by_votes(40))
+    assert heights(page)[0] > heights(alone)[0]
+    assert heights(page)[1:] == heights(alone)[1:]
+
+
+def heights(page: str) -> list[float]:
+    """Return how high the pictures of a page are."""
+    return [float(found) for found in re.findall(r'viewBox="0 0 [0-9.]+ ([0-9.]+)"', page)]
+
+
+def test_a_statistic_without_a_threshold_is_drawn_all_the_same(tmp_path: Path):
+    events = [seen | {"threshold": None} for seen in judged_by_votes(40)]
+    said = read(report_of(tmp_path, outcome(40) | {"compares": "votes"}, events)).text
+    assert "Loss of each batch" in said
+    assert "votes" in said
+
+
+@pytest.mark.parametrize("said", [{}, {"compares": None}, {"compares": "smoothed loss"}])
+def test_results_of_old_do_not_say_what_is_compared(tmp_path: Path, said: dict[str, Any]):
+    text = read(report_of(tmp_path, outcome(40) | said, course(40))).text
+    assert "Loss against threshold" in text
+    assert "What the smoothed loss must exceed for an alarm" in text
+
+
 def test_nulls_and_numbers_that_are_none_become_dashes_and_gaps(tmp_path: Path):
     result = outcome(40)
     result["accuracy"]["strict"] = float("nan")

@@ -20,7 +20,6 @@ from tame.bench.drawing import (
     MUTED,
     ORACLE,
     POINTS,
-    SMOOTHED,
     STRICT,
     THRESHOLD,
     WIDTH,
@@ -31,9 +30,10 @@ from tame.bench.drawing import (
     key,
     origin_colour,
 )
+from tame.bench.drawing import SMOOTHED as BOLD
 from tame.bench.marks import MOST_MARKS, SIGNS, draw_marks, marks_of, points_across, thinned
 from tame.bench.markup import Markup, joined
-from tame.bench.record import NOBODY, Record
+from tame.bench.record import NOBODY, SMOOTHED, Record
 from tame.bench.wording import DASH
 
 MOST_BARS = 600  # in one row of the timeline
@@ -55,37 +55,68 @@ class Line(NamedTuple):
     kind: str = "line"
 
 
-_LINES = (
-    Line("loss", "loss of the batch", LOSS, 0.8),
-    Line("smoothed", "smoothed loss", SMOOTHED, 1.5),
-    Line("threshold", "threshold", THRESHOLD, 1.2, kind="dashed"),
-)
-_ALONE = Line("loss", "loss of the batch", SMOOTHED, 0.8)
+_LOSS = Line("loss", "loss of the batch", LOSS, 0.8)
+_ALONE = Line("loss", "loss of the batch", BOLD, 0.8)
+_THRESHOLD = Line("threshold", "threshold", THRESHOLD, 1.2, kind="dashed")
+_LOSS_HEIGHT, _OTHER_HEIGHT = 3.7, 1.3  # inches
 
 
 def loss_figure(record: Record) -> Markup:
-    """Return the loss of every batch, smoothed, against the threshold, with all changes."""
-    known = [line for line in _LINES if np.isfinite(getattr(record.trace, line.name)).any()]
-    lines = [_ALONE] if [line.name for line in known] == ["loss"] else known
-    low, high = _limits([getattr(record.trace, line.name) for line in lines])
-    marks = marks_of(record)
+    """Return the loss of every batch and what is held against the threshold, with all changes.
+
+    What is in units of the loss is drawn over it, what is not below it.
+    """
+    panels, marks = _panels(record), marks_of(record)
 
     def draw(figure: Figure) -> None:
-        axes = _over_steps(figure, record, bottom=0.13, height=0.76)
-        axes.set_yscale("log")
-        axes.set_ylim(low, high)
-        _log_ticks(axes, low, high)
-        for line in lines:
-            _plot(axes, record, line)
-        _boundaries(axes, record)
-        draw_marks(axes, record, marks)
+        axes = [_panel(figure, record, *one) for one in zip(panels, _shares(panels), strict=True)]
+        for upper in axes[:-1]:
+            upper.set_xlabel("")
+            upper.tick_params(labelbottom=False)
+        _name_segments(axes[0], record)
+        draw_marks(axes[0], record, marks)
 
-    legend = [(line.kind, line.colour, line.label) for line in lines]
+    legend = [(line.kind, line.colour, line.label) for panel in panels for line in panel]
     if len(record.result["segments"]) > 1:
         legend.append(("upright", BOUNDARY, "true boundary"))
     legend += [(SIGNS[kind][1], MUTED, kind) for kind in dict.fromkeys(m.kind for m in marks)]
     description = "Loss of every batch on a logarithmic scale, with threshold and changes"
-    return joined([key(legend), drawn("losses", description, 3.7, draw)])
+    height = _LOSS_HEIGHT + _OTHER_HEIGHT * (len(panels) - 1)
+    return joined([key(legend), drawn("losses", description, height, draw)])
+
+
+def _panels(record: Record) -> list[list[Line]]:
+    """Return the lines of each panel, the upper first."""
+    over = record.compares == SMOOTHED
+    judged = [Line("smoothed", record.compares, BOLD if over else INK, 1.5), _THRESHOLD]
+    judged = [line for line in judged if np.isfinite(getattr(record.trace, line.name)).any()]
+    if not judged:
+        return [[_ALONE]]
+    return [[_LOSS, *judged]] if over else [[_ALONE], judged]
+
+
+def _shares(panels: Sequence[Any]) -> list[tuple[float, float]]:
+    """Return where panels begin and end in height, as shares of what there is."""
+    return [(0.0, 1.0)] if len(panels) == 1 else [(0.36, 1.0), (0.0, 0.29)]
+
+
+def _panel(
+    figure: Figure, record: Record, lines: Sequence[Line], share: tuple[float, float]
+) -> Axes:
+    """Draw lines over the steps, on a logarithmic scale, into a share of a figure."""
+    height = figure.get_figheight()
+    foot, room = 0.48 / height, 1 - 0.89 / height
+    axes = _over_steps(figure, record, foot + share[0] * room, (share[1] - share[0]) * room)
+    low, high = _limits([getattr(record.trace, line.name) for line in lines])
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    _log_ticks(axes, low, high)
+    for line in lines:
+        _plot(axes, record, line)
+    starts = [segment["start"] for segment in record.result["segments"]]
+    style: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "color": BOUNDARY}
+    axes.vlines(thinned(starts[1:], MOST_MARKS), 0, 1, linewidth=0.8, zorder=0.6, **style)
+    return axes
 
 
 def timeline_figure(record: Record) -> Markup:
@@ -206,16 +237,14 @@ def _plot(axes: Axes, record: Record, line: Line) -> None:
     axes.plot(record.trace.step[at], bounded, color=line.colour, linewidth=width, linestyle=dashes)
 
 
-def _boundaries(axes: Axes, record: Record) -> None:
+def _name_segments(axes: Axes, record: Record) -> None:
     segments = record.result["segments"]
     starts = [segment["start"] for segment in segments]
-    upwards = axes.get_xaxis_transform()
-    style: dict[str, Any] = {"transform": upwards, "color": BOUNDARY, "zorder": 0.6}
-    axes.vlines(thinned(starts[1:], MOST_MARKS), 0, 1, linewidth=0.8, **style)
     for segment, (start, end) in zip(segments, pairwise([*starts, record.end]), strict=True):
         label = fitting(str(segment["name"]), points_across(record, end - start) - 8)
         if label:
-            style = {"transform": upwards, "ha": "center", "color": INK, "parse_math": False}
+            style: dict[str, Any] = {"transform": axes.get_xaxis_transform(), "ha": "center"}
+            style |= {"color": INK, "parse_math": False}
             paper = {"facecolor": CARD, "edgecolor": "none", "alpha": 0.8, "pad": 1.5}
             axes.text((start + end) / 2, 0.025, label, bbox=paper, **style)
 

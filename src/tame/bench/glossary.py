@@ -21,9 +21,11 @@ _WITH_EXPERTS = {
     "0 means that very batch.",
     "False alarm": "Any alarm that is not the first in a segment that changed something. A missed "
     "change is one with no alarm before the next.",
-    "Threshold": "What the smoothed loss must exceed for an alarm. There is none while an expert "
-    "is too young to know what is ordinary.",
 }
+_THRESHOLD = (
+    "What the {} must exceed for an alarm. There is none while an expert is too young to know what "
+    "is ordinary."
+)
 _SIZES = {
     "Non-zero parameters": "Every parameter that prediction uses and that is not zero, biases and "
     "norms included.",
@@ -36,6 +38,8 @@ _SIZES = {
 
 def glossary(record: Record) -> Markup:
     """Return the section that explains the numbers this report shows."""
-    entries = {**_ALWAYS, **(_WITH_EXPERTS if record.has_experts else {}), **_SIZES}
+    threshold = {"Threshold": _THRESHOLD.format(record.compares)}
+    with_experts = {**_WITH_EXPERTS, **threshold} if record.has_experts else {}
+    entries = {**_ALWAYS, **with_experts, **_SIZES}
     pairs = [tag("div", tag("dt", term), tag("dd", meaning)) for term, meaning in entries.items()]
     return tag("section", tag("h2", "What each number means"), tag("dl", *pairs))

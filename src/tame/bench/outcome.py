@@ -17,10 +17,17 @@ def heading(experiment: Experiment, learner: Any) -> dict[str, Any]:
         "stream": experiment.table()["stream"],
         "preset": experiment.preset,
         "seed": experiment.seed,
+        "compares": _compares(experiment.settings),
         "hints": [hint.name for hint in learner.hints],
         "told": told(learner.hints),
         "unbounded": learner.unbounded,
     }
+
+
+def _compares(settings: Any) -> str | None:
+    """Return what a learner's detector calls the statistic it holds against its threshold."""
+    detector = getattr(settings, "detector", None)
+    return None if detector is None else str(getattr(detector, "compares", "statistic"))
 
 
 def weight(learner: Any, position: Position, file: Path) -> dict[str, Any]:

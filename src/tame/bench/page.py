@@ -10,7 +10,7 @@ from tame.bench.drawing import origin_colour, swatch
 from tame.bench.figures import MOST_ROWS, accuracy_figure, loss_figure, timeline_figure
 from tame.bench.glossary import glossary
 from tame.bench.markup import Markup, joined, table, tag
-from tame.bench.record import Record
+from tame.bench.record import SMOOTHED, Record
 from tame.bench.routing import routing
 from tame.bench.wording import counted, duration, headline, listed, percent, plain, size, whole
 
@@ -122,11 +122,10 @@ def _course(record: Record) -> list[Markup]:
     if not len(record.trace.step):
         return [section("The course of the stream", tag("p.note", "No batch was observed."))]
     watched = bool(np.isfinite(record.trace.threshold).any())
-    title = "Loss against threshold" if watched else "Loss of each batch"
+    apart = "" if record.compares == SMOOTHED else f", and {record.compares}"
+    title = f"Loss{apart} against threshold" if watched else "Loss of each batch"
     lost = int(np.isnan(record.trace.loss).sum())
-    note = (
-        "Each batch is measured before it trains anything. The scale is logarithmic and cut below."
-    )
+    note = "Each batch is measured before it trains anything. Scales are logarithmic and cut below."
     if lost:
         note += f" {counted(lost, 'batch')} without a finite loss left out."
     who = "Who learned when" if record.has_experts else "What came when"

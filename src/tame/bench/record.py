@@ -15,6 +15,7 @@ from tame.bench.store import read_json
 from tame.errors import RunError
 
 FORMAT = 1
+SMOOTHED = "smoothed loss"  # what the paper's rule compares: it is in units of the loss
 NOBODY = -1  # the expert of an event whose learner has none
 
 _MAYBE = (int, float, NoneType)
@@ -89,6 +90,11 @@ class Record:
     def has_experts(self) -> bool:
         """Say whether the learner predicts through experts, so that routing can be shown."""
         return bool(self.result["experts"])
+
+    @property
+    def compares(self) -> str:
+        """Return what was held against the threshold; results of old do not say."""
+        return str(self.result.get("compares") or SMOOTHED)
 
     @property
     def first(self) -> int:

@@ -1,5 +1,6 @@
 """The live view of a run: progress, loss against threshold, the active expert, changes."""
 
+import math
 import signal
 import time
 from types import FrameType, TracebackType
@@ -69,14 +70,14 @@ class LiveView:
         """Show one observation; a change stays on the screen."""
         if seen.change is not Change.NONE:
             self.console.print(
-                f"batch {seen.step}: smoothed loss {seen.smoothed:.3f} over {seen.threshold:.3f}: "
+                f"batch {seen.step}: loss {seen.loss:.3f}{_judged(seen)}: "
                 f"[bold]{seen.change}{_whom(seen.expert)}[/bold]"
             )
         if seen.restarted:
             self.console.print(f"batch {seen.step}: expert {seen.expert} never learned, restarted")
         now = time.monotonic()
         if self._bar is not None and (now - self._shown > PAUSE or seen.step + 1 == self._total):
-            note = f"loss {seen.smoothed:.3f} < {seen.threshold:.3f}  expert {seen.expert}"
+            note = f"loss {seen.loss:.3f}{_judged(seen)}{_whom(seen.expert)}"
             self._bars.update(self._bar, completed=seen.step + 1, note=note)
             self._shown = now
             self._log.tell(lambda: f"batch {seen.step + 1} of {self._total}: {note}")
@@ -98,6 +99,13 @@ class LiveView:
             raise KeyboardInterrupt
         self._stop = True
         self.console.print(STOPPING)
+
+
+def _judged(seen: Observation) -> str:
+    """Say what the detector held against its threshold, if it has one yet."""
+    if not math.isfinite(seen.threshold):
+        return ""
+    return f", detector at {seen.smoothed:.2f} of {seen.threshold:.2f}"
 
 
 def _whom(expert: int) -> str:

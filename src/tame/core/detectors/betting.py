@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -47,6 +47,8 @@ class Betting:
     >>> [detector.update(Reading(9.0)).shift for _ in range(3)]
     [False, False, True]
     """
+
+    compares: ClassVar[str] = "winnings"
 
     false_alarms_every: float = 100_000.0
     error: float = 0.05

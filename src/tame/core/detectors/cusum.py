@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 from tame.core.detectors.baseline import Baseline
 from tame.types import Reading, State, Verdict
@@ -24,6 +24,8 @@ class Cusum:
     >>> [detector.update(Reading(1.2)).shift for _ in range(4)]
     [False, False, True, True]
     """
+
+    compares: ClassVar[str] = "sum of rises"
 
     allowance: float = 1.5
     threshold: float = 20.0

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 from tame.core.detectors.window import Window
 from tame.types import Reading, State, Verdict
@@ -33,6 +33,8 @@ class Deviation:
     >>> detector.update(Reading(3.0)).shift, detector.accepts(Reading(1.0))
     (True, True)
     """
+
+    compares: ClassVar[str] = "smoothed loss"
 
     smoothing: float = 0.2
     window: int = 100

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 from tame.types import Reading, State, Verdict
 
@@ -21,6 +21,8 @@ class LabelSet:
     >>> detector.update(Reading(0.1, unseen=1))
     Verdict(shift=True, statistic=1.0, threshold=0.0)
     """
+
+    compares: ClassVar[str] = "unseen labels"
 
     burn_in: int = 20
     _seen: int = field(init=False, default=0, repr=False)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 from tame.types import Reading, State, Verdict
 
@@ -32,6 +32,8 @@ class PageHinkley:
     >>> detector.update(Reading(2.0)).shift, detector.update(Reading(2.0)).shift
     (False, True)
     """
+
+    compares: ClassVar[str] = "sum of rises"
 
     allowance: float = 1.5
     threshold: float = 20.0

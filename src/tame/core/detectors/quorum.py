@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 from tame.core.detectors.window import Window
 from tame.types import Reading, State, Verdict
@@ -36,6 +36,8 @@ class Quorum:
     >>> detector.update(Reading(3.0, 2.0, 32)).shift, detector.update(Reading(3.0, 0.2, 32)).shift
     (False, True)
     """
+
+    compares: ClassVar[str] = "votes"
 
     quorum: float = 7.0
     width: float = 4.0

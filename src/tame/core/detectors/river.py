@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from tame.core.detectors.baseline import Baseline
 from tame.errors import ConfigError
@@ -36,6 +36,8 @@ class River:
 
     River is an extra: `pip install 'tame[river]'`.
     """
+
+    compares: ClassVar[str] = "standardised loss"
 
     kind: Kind = "ADWIN"
     options: Any = field(default_factory=dict)
