@@ -15,8 +15,8 @@ from tame.errors import ConfigError, DataError, RunError, StorageError
 
 FIELDS = {
     "method", "stream", "preset", "seed", "compares", "hints", "accuracy", "selector_accuracy",
-    "per_segment", "experts", "shifts", "detection", "parameters", "bytes", "samples", "seconds", "versions",
-    "hardware",
+    "per_segment", "experts", "shifts", "detection", "parameters", "bytes", "samples", "seconds",
+    "versions", "hardware",
 }  # fmt: skip
 
 
