@@ -240,7 +240,7 @@ def test_text_says_groups_intervals_and_what_was_told():
     text = markdown("small", [board()])
     assert "| *told nothing* |" in text
     assert "| ours | 3 | 85.00 ± 12.42 |" in text
-    assert "| theirs | 3 | 59.00 ± 106.01 | — | 90.00 ± 0.00 | — | -1.50 ± 6.35 (n = 2) |" in text
+    assert "| theirs | 3 | 59.00 ± 106.01 | — | 90.00 ± 0.00 | -1.50 ± 6.35 (n = 2) |" in text
     assert "| masked | 1 | 50.00 | 20.00 |" in text
     assert "task in training, task in testing |" in text
     assert "nothing; keeps everything |" in text
@@ -254,7 +254,45 @@ def test_page_is_whole_and_escapes_names():
     assert "<b>" not in html
     assert "$x_1 &lt;b&gt;" in html
     assert "small &lt;grid&gt;" in html
-    assert html.count("<svg") == 2
+    assert html.count("<svg") == 1
+    for found in made.rows[0].runs:
+        found["course"] = {"after_each": [0.9, 0.8]}
+    assert page("small", [made]).count("<svg") == 2
+    assert page("small", [Board("alone", made.rows[:1])]).count("<svg") == 1
+
+
+def expert_run(seed: int, **more: Any) -> dict[str, Any]:
+    made = run(seed, 0.9, experts=5, selector_accuracy=0.95)
+    made["accuracy"]["oracle"] = 0.98
+    made["detection"] = {"delays": [0, 1, None], "missed": 1, "false_alarms": seed}
+    return made | more
+
+
+def test_what_experts_and_detectors_did_stands_beside_the_accuracy():
+    plain = run(0, 0.5, experts=0, detection={"delays": [], "missed": 4, "false_alarms": 0})
+    rows = (Row("ours", (expert_run(0), expert_run(1))), Row("one network", (plain,)))
+    text = markdown("small", [Board("split", rows)])
+    part = text.split("### Experts and changes\n\n")[1].split("\n\n")[0].splitlines()
+    assert part[0] == (
+        "| method | n | oracle routing | selector | experts | delay | missed | false alarms |"
+    )
+    assert part[2:] == [
+        "| *told nothing* |  |  |  |  |  |  |  |",
+        "| ours | 2 | 98.00 ± 0.00 | 95.00 ± 0.00 | 5 | 0.5 ± 0.0 | 1 | 0.5 ± 6.4 |",
+    ]
+
+
+def test_tables_without_a_figure_are_left_out():
+    text = markdown("small", [board()])
+    assert "### Over time" not in text
+    assert "### Experts and changes" not in text
+    assert "untold" not in markdown("small", [Board("split", board().rows[:2])]).split("What")[0]
+
+
+def test_what_a_page_says_in_backticks_is_code():
+    html = page("small", [board()], "As `tame run` has it, 1 < 2.")
+    assert "As <code>tame run</code> has it, 1 &lt; 2." in html
+    assert "as `tame run has it" in page("small", [board()], "as `tame run has it")
 
 
 def test_rows_may_take_their_settings_from_another_preset(tmp_path):

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tame.bench.grid import Cell
-from tame.bench.paper.measures import Spread, share, signed, spread
+from tame.bench.paper import measures
+from tame.bench.paper.measures import Spread, number, share, signed, spread
 from tame.bench.store import RunFolder
 from tame.bench.wording import DASH, size, whole
 
@@ -140,6 +141,11 @@ def kept(run: Run) -> float:
     return float(sizes["model"] + sizes["samples"] + sizes["training_state"])
 
 
+def _routed(measure: Measure) -> Measure:
+    """Return a measure of learners that have experts; of others there is none."""
+    return lambda run: measure(run) if run.get("experts") else None
+
+
 def pace(run: Run) -> float | None:
     """Return how many samples a second were learned while the stream ran."""
     spent = run["seconds"].get("stream")
@@ -161,6 +167,14 @@ ACCURACY = (
     Column("one sample, untold", _hundred("untold_accuracy"), share),
     Column("within segment", _hundred("accuracy", "within_segment"), share),
     Column("ACC", _hundred("course", "average_accuracy"), share),
+)
+EXPERTS = (
+    Column("oracle routing", _routed(measures.oracle), share),
+    Column("selector", _routed(measures.selector), share),
+    Column("experts", _routed(measures.experts), number),
+    Column("delay", _routed(measures.delay), number),
+    Column("missed", _routed(measures.missed), number),
+    Column("false alarms", _routed(measures.false_alarms), number),
 )
 OVER_TIME = (
     Column("BWT", _hundred("course", "backward_transfer"), signed),

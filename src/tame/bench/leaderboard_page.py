@@ -1,12 +1,13 @@
 """The leaderboard as a page and as text: tables by stream, and two pictures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from tame.bench.grid import Grid
-from tame.bench.leaderboard import ACCURACY, MEANS, OVER_TIME, Board, Column, Row
+from tame.bench.leaderboard import ACCURACY, EXPERTS, MEANS, OVER_TIME, Board, Column, Row
 from tame.bench.leaderboard_figures import bytes_figure, segments_figure
-from tame.bench.markup import Markup, table, tag
+from tame.bench.markup import Markup, prose, table, tag
 from tame.bench.page import framed, section
 from tame.bench.paper.measures import signed
 from tame.bench.store import write_text
@@ -20,6 +21,11 @@ _NOTES = {
     "within segment": "counts the label's place within its segment; forgives the wrong segment",
     "to the best": "paired difference of strict accuracy, seed by seed, to the best row whose "
     "memory is bounded",
+    "oracle routing": "strict accuracy if each sample goes to the expert of its own segment",
+    "selector": "share of samples sent to an expert of their segment",
+    "delay, missed, false alarms": "batches from a change to its alarm, mean of those noticed; "
+    "changes without an alarm; alarms without a change. Of methods with experts alone; one that is "
+    "told boundaries misses none",
     "ACC, BWT, FWT": "Lopez-Paz and Ranzato 2017: mean of the accuracy matrix's last row; change "
     "since an origin was first learned; accuracy before that, less chance among the labels seen",
     "forgetting": "Chaudhry et al. 2018: best earlier accuracy less the last",
@@ -58,7 +64,7 @@ def markdown(name: str, boards: Sequence[Board], about: str = "") -> str:
 
 def page(name: str, boards: Sequence[Board], about: str = "") -> str:
     """Return the leaderboard as one self-contained page."""
-    regime = [tag("p", about)] if about else []
+    regime = [tag("p", prose(about))] if about else []
     sections = [tag("header", tag("h1", "leaderboard"), tag("p.lead", name), *regime)]
     for board in boards:
         tables = [
@@ -66,64 +72,64 @@ def page(name: str, boards: Sequence[Board], about: str = "") -> str:
             for joined in (tag("h3", title), _html_table(head, lines))
         ]  # fmt: skip
         sections.append(section(board.stream, *tables))
-        sections.append(section(f"{board.stream}: accuracy against bytes", bytes_figure(board)))
-        sections.append(section(f"{board.stream}: after each segment", segments_figure(board)))
+        sections += [section(f"{board.stream}: {title}", made) for title, made in _figures(board)]
     entries = [tag("div", tag("dt", term), tag("dd", what)) for term, what in _NOTES.items()]
     sections.append(section("What each number means", tag("dl", *entries)))
     sections.append(tag("p.note", _made(boards)))
     return framed(f"leaderboard: {name}", sections)
 
 
+def _figures(board: Board) -> Iterator[tuple[str, Markup]]:
+    """Yield the pictures there is something to see in."""
+    if len(board.rows) > 1:
+        yield "accuracy against bytes", bytes_figure(board)
+    if any((run.get("course") or {}).get("after_each") for row in board.rows for run in row.runs):
+        yield "after each segment", segments_figure(board)
+
+
 def _tables(board: Board) -> Iterator[tuple[str, list[str], Lines]]:
-    yield (
-        "Accuracy",
-        ["method", "n", *_titles(ACCURACY), "to the best"],
-        [
-            [*_start(row), *_figures(row, ACCURACY), _to_best(board, row)] if row else [title]
-            for title, row in _lines(board)
-        ],
-    )
-    yield (
-        "Over time",
-        ["method", "n", *_titles(OVER_TIME)],
-        [
-            [*_start(row), *_figures(row, OVER_TIME)] if row else [title]
-            for title, row in _lines(board)
-        ],
-    )
-    yield (
-        "Means",
-        ["method", "n", *_titles(MEANS), "device", "told"],
-        [
-            [*_start(row), *_figures(row, MEANS), _device(row), _told(row)] if row else [title]
-            for title, row in _lines(board)
-        ],
-    )
+    """Yield title, headings and lines of each table that holds any figure."""
+    best = Text("to the best", lambda row: _to_best(board, row))
+    yield _table(board, "Accuracy", ACCURACY, best)
+    for title, columns in (("Experts and changes", EXPERTS), ("Over time", OVER_TIME)):
+        found = _table(board, title, columns)
+        if found[-1]:
+            yield found
+    yield _table(board, "Means", MEANS, Text("device", _device), Text("told", _told))
 
 
-def _lines(board: Board) -> Iterator[tuple[str, Row | None]]:
-    """Yield each group's title, then its rows."""
-    for title, rows in board.groups:
-        yield title, None
-        for row in rows:
-            yield "", row
+class Text(NamedTuple):
+    """A column of words: its heading, and how it is read off a row."""
+
+    title: str
+    words: Callable[[Row], str]
 
 
-def _titles(columns: Sequence[Column]) -> list[str]:
-    return [column.title for column in columns]
+def _table(
+    board: Board, title: str, columns: Sequence[Column], *texts: Text
+) -> tuple[str, list[str], Lines]:
+    """Return one table, less the columns and, where there are no words, rows without a figure."""
+    known = {
+        row.name: [column.form(row.over_seeds(column.measure)) for column in columns]
+        for row in board.rows
+    }
+    shown = [at for at in range(len(columns)) if any(line[at] != DASH for line in known.values())]
+    lines: Lines = []
+    for group, rows in board.groups:
+        full = [
+            [row.name, str(len(row.runs)), *(known[row.name][at] for at in shown)]
+            + [text.words(row) for text in texts]
+            for row in rows
+            if texts or any(known[row.name][at] != DASH for at in shown)
+        ]
+        lines += [[group], *full] if full else []
+    titles = [columns[at].title for at in shown] + [text.title for text in texts]
+    return title, ["method", "n", *titles], lines
 
 
 def _device(row: Row) -> str:
     """Return where its runs computed."""
     return ", ".join(sorted({str(run["hardware"].get("gpu") or "CPU") for run in row.runs}))
-
-
-def _start(row: Row) -> list[str]:
-    return [row.name, str(len(row.runs))]
-
-
-def _figures(row: Row, columns: Sequence[Column]) -> list[str]:
-    return [column.form(row.over_seeds(column.measure)) for column in columns]
 
 
 def _to_best(board: Board, row: Row) -> str:

@@ -33,6 +33,18 @@ def joined(children: Iterable[object]) -> Markup:
     return Markup("".join(text(child) for child in children))
 
 
+def prose(words: str) -> Markup:
+    """Return a text as HTML; what stands between backticks is code.
+
+    >>> prose("as `tame run` has it")
+    'as <code>tame run</code> has it'
+    """
+    pieces = words.split("`")
+    if len(pieces) % 2 == 0:  # one that nothing closes
+        return text(words)
+    return joined(tag("code", piece) if odd % 2 else piece for odd, piece in enumerate(pieces))
+
+
 def table(head: Iterable[object], rows: Iterable[Iterable[object]]) -> Markup:
     """Return a table that scrolls by itself when narrow; each row's first cell heads it."""
     lines = [joined(_cell(cell, first=not i) for i, cell in enumerate(row)) for row in rows]
