@@ -50,7 +50,13 @@ def test_links_between_documents_lead_somewhere(name):
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/parallel.md"])
-def test_runs_that_are_shown_can_be_started(name):
+def test_runs_that_are_shown_can_be_started(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "DIR"
+    own.mkdir()
+    for part in ("", "held_"):
+        np.save(own / f"{part}x.npy", np.zeros((4, 3), np.float32))
+        np.save(own / f"{part}y.npy", np.arange(4))
     text = (ROOT / name).read_text(encoding="utf-8")
     shown = re.findall(r"^(?:torchrun .*-m )?tame run(.*)$", text, flags=re.MULTILINE)
     assert len(shown) > 4

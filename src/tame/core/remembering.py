@@ -15,6 +15,7 @@ from tame.core.means import nearest_means
 from tame.core.network import Blueprint
 from tame.core.routers import NearestMean, OneExpert
 from tame.engine.randomness import derive
+from tame.errors import ConfigError, DataError
 from tame.nets import resolve
 from tame.types import Progress, State, silent
 
@@ -60,10 +61,19 @@ class Remembering(ABC):
         self._seed = seed
         self._reservoir = self._empty(derive(seed, "selector memory"))
 
-    def check(self, raw: Tensor) -> None:
-        """Raise where such samples cannot be kept; before anything is learned from them."""
+    def check(self, raw: Tensor, step: InputStep, plan: Blueprint) -> None:
+        """Raise where such samples cannot be kept, or where no network can be made for them.
+
+        Asked before anything is learned from them: a consolidation would tell hours too late.
+        """
         if isinstance(self._reservoir, Distinct):
             self._reservoir.check(raw)
+        net = getattr(self, "net", None)
+        if net is not None:
+            try:
+                self._build(plan, net, 2, shape=self._step(step).output_shape)
+            except (ConfigError, DataError) as error:
+                raise type(error)(f"selector.net: {error}") from error
 
     def observe(self, raw: Tensor, slots: Tensor, expert: int) -> None:
         self._reservoir.add(raw, slots, expert)
@@ -132,10 +142,21 @@ class Remembering(ABC):
     def _frame(self, plan: Blueprint, weights: State) -> nn.Module:
         """Return a network such weights fit."""
 
-    def _build(self, plan: Blueprint, net: Any, outputs: int, attempt: int = 0) -> nn.Module:
+    def _step(self, step: InputStep) -> InputStep:
+        """Return what stands before its own network: here what stands before the experts'."""
+        return step
+
+    def _build(
+        self,
+        plan: Blueprint,
+        net: Any,
+        outputs: int,
+        attempt: int = 0,
+        shape: tuple[int, ...] | None = None,
+    ) -> nn.Module:
         """Return an untrained network; `net` "same" is the experts' own kind."""
         make = plan.make if net == "same" else resolve(net)
-        plan = replace(plan, make=make, input_shape=self._shape)
+        plan = replace(plan, make=make, input_shape=self._shape if shape is None else shape)
         return plan.build(outputs, "selector", self._fitted, *([attempt] if attempt else []))
 
 
