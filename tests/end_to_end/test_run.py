@@ -3,15 +3,18 @@
 import json
 import tomllib
 
+import numpy as np
 import pytest
 from small import small_experiment
 
+from tame.bench.experiment import resolve
 from tame.bench.run import Unwatched, resume, start
 from tame.bench.store import RunFolder
 from tame.bench.unfinished import StopRequestedError
 from tame.checkpoint import read
 from tame.checks.failure import difference
-from tame.errors import ConfigError, DataError, RunError, StorageError
+from tame.config import assignment
+from tame.errors import ConfigError, DataError, InputError, RunError, StorageError
 
 FIELDS = {
     "method", "stream", "preset", "seed", "compares", "hints", "accuracy", "selector_accuracy",
@@ -43,6 +46,40 @@ class StopIn(Unwatched):
     def stop_asked(self) -> bool:
         self.asked += self.consolidating
         return self.consolidating and self.asked == self.batch
+
+
+def measurements(folder, damage: float | None):
+    """Write four classes of vectors, one of them with a number that is none."""
+    draws = np.random.default_rng(3)
+    y = np.repeat(np.arange(4), 160)
+    x = (draws.normal(size=(len(y), 3)) + y[:, None]).astype(np.float32)
+    for part, chosen in (("", slice(None)), ("held_", slice(None, None, 8))):
+        np.save(folder / f"{part}x.npy", x[chosen])
+        np.save(folder / f"{part}y.npy", y[chosen])
+    if damage is not None:
+        x[400, 1] = damage
+        np.save(folder / "x.npy", x)
+
+
+QUICK = ("selector.training.epochs=1", "pruner.retraining.epochs=1", "run.checkpoint_seconds=1e9")
+
+
+def test_a_batch_that_is_refused_costs_nothing_that_was_learned(tmp_path):
+    data, folder = tmp_path / "data", tmp_path / "run"
+    data.mkdir()
+    measurements(data, damage=np.nan)
+    settings = [f"stream.data=files:{data}", *QUICK]
+    experiment = resolve("own", [assignment(text) for text in settings])
+    with pytest.raises(InputError, match=r"batch 1\d: x holds NaN .* all before it is learned"):
+        start(experiment, folder, Unwatched())
+    header, _ = read(folder / "model.tame")
+    assert header["run"]["step"] >= 10
+    measurements(data, damage=None)
+    found = resume(folder, [], Unwatched())
+    whole = start(experiment, tmp_path / "whole", Unwatched())
+    for name in ("seconds", "bytes"):
+        found.pop(name), whole.pop(name)
+    assert found == whole
 
 
 @pytest.fixture(scope="module")

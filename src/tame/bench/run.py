@@ -28,9 +28,9 @@ from tame.bench.unfinished import StopRequestedError, Unfinished
 from tame.checkpoint import save_learner
 from tame.config import merge
 from tame.engine.world import World, join
-from tame.errors import RunError
+from tame.errors import InputError, RunError
 from tame.loading import load_run
-from tame.types import Observation, Stream
+from tame.types import Batch, Observation, Stream
 
 
 class Watcher(Protocol):
@@ -122,7 +122,7 @@ class Run:
                         course.before(self.learner, self.position.step, batch)
                 with self.position.timed("stream"):
                     telling.inform(self.learner, self.position.step)
-                    seen = self.learner.observe(batch)
+                    seen = self._observe(batch, log)
                 self.position.step += 1
                 log.add(seen)
                 self.watcher.step(seen)
@@ -138,6 +138,18 @@ class Run:
                     saved = time.monotonic()
             self.position.phase = "consolidate"
             self._checkpoint(log)
+
+    def _observe(self, batch: Batch, log: EventLog | NoLog) -> Observation:
+        """Let the learner learn a batch; if it refuses it, keep what was learned before."""
+        try:
+            seen: Observation = self.learner.observe(batch)
+        except InputError as error:
+            kept = ""
+            if not self.learner.hints:  # one that is told has been told of this batch already
+                self._checkpoint(log)
+                kept = "; all before it is learned and saved: mend the data, then --resume"
+            raise InputError(f"batch {self.position.step}: {error}{kept}") from error
+        return seen
 
     @property
     def _rows(self) -> bool:

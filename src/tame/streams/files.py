@@ -62,7 +62,10 @@ def _opened(place: Path, form: Form, names: tuple[str, str]) -> tuple[Mapped, Ar
 
 def _pair(images: MappedFile, path: Path, labels: Array) -> tuple[MappedFile, Array]:
     if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise DataError(f"{path} holds {labels.dtype} of shape {labels.shape}, not whole numbers")
+        raise DataError(
+            f"{path} holds {labels.dtype} of shape {labels.shape}; labels are one whole number a "
+            "sample, such as numpy.unique(labels, return_inverse=True)[1] gives"
+        )
     if len(images.rows) != len(labels):
         raise DataError(
             f"{images.path} holds {len(images.rows)} samples, {path} {len(labels)} labels"
