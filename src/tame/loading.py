@@ -40,8 +40,7 @@ def load_run(
 ) -> tuple[Any, dict[str, Any]]:
     """Return the learner a file holds, and the file's header."""
     header, state = checkpoint.read(path, torch.device(device))
-    if not {"made_by", "method", "net", "seed", "settings"} <= header.keys():
-        raise CheckpointError(f"{path} holds a state, but no learner to put it back into")
+    check_header(header, path)
     checkpoint.warn_if_elsewhere(header["made_by"], path)
     kind = header["net"]
     if isinstance(kind, dict) and "custom" in kind and net is None:
@@ -57,3 +56,9 @@ def load_run(
     except (LookupError, AttributeError, RuntimeError, ValueError, TypeError) as error:
         raise CheckpointError(f"{path} does not fit {header['method']}: {error}") from error
     return learner, header
+
+
+def check_header(header: dict[str, Any], path: Path | str) -> None:
+    """Refuse a file that is whole, and no learner's."""
+    if not {"made_by", "method", "net", "seed", "settings"} <= header.keys():
+        raise CheckpointError(f"{path} holds a state, but no learner to put it back into")

@@ -11,6 +11,7 @@ from worlds import a, b, c, changes, feed, small_settings, small_tame
 import tame
 from tame import TAME, Batch, checkpoint
 from tame.checks.failure import difference, snapshot
+from tame.cli.inspect import inspect
 from tame.core.pool import OPEN, ExpertPool
 from tame.errors import CheckpointError
 from tame.streams.split import Split
@@ -267,3 +268,14 @@ def test_a_damaged_shelf_is_refused(how: str, tmp_path: Path):
     checkpoint.write(path, header, state)
     with pytest.raises(CheckpointError, match="does not fit tame"):
         tame.load(path)
+    if how not in ("awake", "layout"):  # twice there, or of another net: it can be listed
+        with pytest.raises(CheckpointError, match="are damaged"):
+            inspect(path)
+
+
+def test_a_state_without_a_learner_is_no_model(tmp_path: Path):
+    path = tmp_path / "state.tame"
+    checkpoint.write(path, {"format": 2}, {"x": torch.zeros(2)})
+    for ask in (tame.load, inspect):
+        with pytest.raises(CheckpointError, match="no learner"):
+            ask(path)

@@ -7,6 +7,7 @@ import typer
 
 if TYPE_CHECKING:
     from tame.core.inventory import Item
+    from tame.types import State
 
 
 def inspect(model: Annotated[Path, typer.Argument(help="a model.tame")]) -> None:
@@ -16,20 +17,21 @@ def inspect(model: Annotated[Path, typer.Argument(help="a model.tame")]) -> None
 
     from tame.checkpoint import read
     from tame.config import to_toml
-    from tame.core.inventory import inventory
+    from tame.loading import check_header
 
     header, state = read(model)
+    check_header(header, model)
     console = Console()
     made = ", ".join(f"{key} {value}" for key, value in header["made_by"].items())
     console.print(
         f"[bold]{header['method']}[/bold], format {header['format']}, seed {header['seed']}"
     )
     console.print(f"made by: {made}")
-    if header["run"]:
+    if header.get("run"):
         console.print(f"run: phase {header['run']['phase']}, batch {header['run']['step']}")
     pool = state.get("pool")
     if pool:
-        experts = inventory(pool)
+        experts = _listed(pool, model)
         table = Table(title=f"{len(experts)} expert{'s' * (len(experts) != 1)}")
         for column in ("id", "", "steps", "seen", "kept", "labels", "weights kept", "restarts"):
             table.add_column(column, justify="right")
@@ -40,6 +42,16 @@ def inspect(model: Annotated[Path, typer.Argument(help="a model.tame")]) -> None
     console.print(f"file: {model.stat().st_size:,} bytes")
     console.print("settings:")
     typer.echo(to_toml({"net": header["net"], **header["settings"]}))
+
+
+def _listed(pool: "State", model: Path) -> "list[Item]":
+    from tame.core.inventory import inventory
+    from tame.errors import CheckpointError
+
+    try:
+        return inventory(pool)
+    except (LookupError, AttributeError, RuntimeError, ValueError, TypeError) as error:
+        raise CheckpointError(f"the experts in {model} are damaged: {error}") from error
 
 
 def describe(expert: "Item", labels: list[int], *, active: bool) -> list[str]:
