@@ -6,7 +6,8 @@
 Runs the preset as it is and with each change of `ablation.toml` (or with those to `--try`), on the
 stream of a tenth less training data; that tenth, not the test set, is what it is judged on. So
 anything may be chosen by these figures. A file that has some of the runs already is gone on with.
-Changes of the decision alone train nothing: they are read off the run of the preset as it is.
+Changes of the decision alone, or of the share of the selector's network in what it says, train
+nothing: they are read off the run of the preset as it is.
 """
 
 import argparse
@@ -93,16 +94,23 @@ def missing(asked: argparse.Namespace, rows: dict[str, list[Row]]) -> Iterator[R
 
 
 def together(chosen: dict[str, list[Row]]) -> Iterator[dict[str, list[Row]]]:
-    """Put with the preset as it is what changes the decision alone; the others stand alone."""
+    """Put with the preset as it is what changes its answers alone; the others stand alone."""
     after = {
         name: changes
         for name, changes in chosen.items()
-        if changes and all(set(change) == {"decision"} for change in changes)
+        if changes and all(map(trains_nothing, changes))
     }
     yield {BASE: chosen[BASE], **after}
     for name, changes in chosen.items():
         if name != BASE and name not in after:
             yield {name: changes}
+
+
+def trains_nothing(change: Row) -> bool:
+    """Say whether a change is one of how opinions are weighed."""
+    return set(change) == {"decision"} or (
+        set(change) == {"selector"} and set(change["selector"]) == {"share"}
+    )
 
 
 def drawn(changes: list[Row], seed: int) -> list[Row]:

@@ -64,6 +64,23 @@ def test_a_decision_is_read_off_the_run_as_it_is_and_is_what_a_run_of_its_own_gi
     assert together["hard"]["strict"] != together["as it is"]["strict"]
 
 
+MOMENTS = (
+    'selector={name="moments", net={name="mlp", hidden=[16]}, memory=300, '
+    'training={epochs=1, augment="none"}}'
+)
+
+
+def test_so_is_the_share_of_the_selectors_network():
+    quick = ["--set", "stream.lengths=[60]", "--set", MOMENTS]
+    told = ["embedded-split", "--seeds", "1", *quick, "--try", "sums:selector.share=0.0"]
+    (run,) = ablation.missing(ablation.parser().parse_args(told), {})
+    assert list(run["forms"]) == ["as it is", "sums"]
+    alone = ablation.measured(run["preset"], {"sums": run["forms"]["sums"]})["sums"]
+    together = ablation.measured(**run)
+    assert {**together["sums"], "seconds": 0} == {**alone, "seconds": 0}
+    assert together["sums"]["strict"] != together["as it is"]["strict"]
+
+
 def test_boundaries_at_random_are_others_for_every_seed():
     asked = ablation.parser().parse_args(["split-mnist"])
     forms = [run["forms"].items() for run in ablation.missing(asked, {})]
