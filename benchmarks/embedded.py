@@ -20,7 +20,8 @@ from typing import Any
 from tame.bench.episodes import Said, learners, noticing
 from tame.bench.experiment import Experiment, resolve
 from tame.bench.metrics import evaluate, stands_for, summarise, teaching
-from tame.bench.run import Unwatched, prepare, start
+from tame.bench.preparation import prepare
+from tame.bench.run import Unwatched, start
 
 ORDERS = {"A-B-A": [0, 1, 0], "t1 t2 t3 t2 t4": [0, 1, 2, 1, 3]}
 EXPERTS = {"split": 5, "A-B-A": 2, "t1 t2 t3 t2 t4": 4}

@@ -17,7 +17,7 @@ from typing import Any
 from tame.bench.episodes import Said, episodes, noticing
 from tame.bench.experiment import resolve
 from tame.bench.machine import versions
-from tame.bench.run import prepare
+from tame.bench.preparation import prepare
 
 ORDERS = {"split": ([], 5), "A-B-A": ([0, 1, 0], 2), "t1 t2 t3 t2 t4": ([0, 1, 2, 1, 3], 4)}
 SEEDS = range(200, 240)

@@ -19,7 +19,7 @@ from tame import TAME
 from tame.bench.episodes import Said, learners
 from tame.bench.experiment import Experiment
 from tame.bench.metrics import evaluate, stands_for, summarise, teaching
-from tame.bench.run import prepare
+from tame.bench.preparation import prepare
 from tame.config import assignment
 from tame.types import Stream
 

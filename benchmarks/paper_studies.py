@@ -31,7 +31,8 @@ from torch import Tensor
 
 from tame.bench.experiment import resolve
 from tame.bench.metrics import evaluate, stands_for, summarise, teaching
-from tame.bench.run import Run, Unwatched, prepare
+from tame.bench.preparation import prepare
+from tame.bench.run import Run, Unwatched
 from tame.bench.store import RunFolder
 from tame.checkpoint import save_learner
 from tame.config import assignment

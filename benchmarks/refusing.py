@@ -20,7 +20,7 @@ import variants
 from torch import Tensor, nn
 
 from tame import TAME
-from tame.bench.run import prepare
+from tame.bench.preparation import prepare
 from tame.config import assignment
 from tame.core.class_router import KnowsLabels
 from tame.core.class_selector import ClassSelector

@@ -19,7 +19,7 @@ import variants
 from torch import Tensor
 
 from tame.bench.experiment import Experiment, resolve
-from tame.bench.run import prepare
+from tame.bench.preparation import prepare
 from tame.config import assignment
 from tame.core.learner import TAME
 from tame.loading import load_run

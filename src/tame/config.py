@@ -74,6 +74,15 @@ def _on_default(field: "dataclasses.Field[Any]", given: Any) -> Any:
     return merge(dump(default), given) if dataclasses.is_dataclass(default) else given
 
 
+def name_parts(made: Any) -> None:
+    """Put parts in the place of the names and tables that a dataclass was given for them."""
+    for field in dataclasses.fields(made):
+        registry, value = field.metadata.get("registry"), getattr(made, field.name, None)
+        if registry and isinstance(value, str | Mapping):
+            found = build_part(registry, _on_default(field, value), field.name)
+            object.__setattr__(made, field.name, found)
+
+
 def build_part(registry: Registry, value: Any, where: str) -> Any:
     """Make the part that a name, or a table with a `name`, stands for."""
     table = {"name": value} if isinstance(value, str) else dict(value)

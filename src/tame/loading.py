@@ -4,10 +4,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from tame import checkpoint
 from tame.config import build
+from tame.core.given import as_device
 from tame.errors import CheckpointError
 from tame.nets.weights import left_blank
 from tame.registry import METHODS
@@ -39,7 +38,7 @@ def load_run(
     path: str | Path, net: NetMaker | None = None, device: str = "cpu"
 ) -> tuple[Any, dict[str, Any]]:
     """Return the learner a file holds, and the file's header."""
-    header, state = checkpoint.read(path, torch.device(device))
+    header, state = checkpoint.read(path, as_device(device))
     check_header(header, path)
     checkpoint.warn_if_elsewhere(header["made_by"], path)
     kind = header["net"]

@@ -7,7 +7,7 @@ from worlds import lesson, small_tame
 
 from tame import Batch, Training, load
 from tame.bench.experiment import resolve
-from tame.bench.run import prepare
+from tame.bench.preparation import prepare
 from tame.core.network import Blueprint, Network
 from tame.errors import ConfigError
 

@@ -16,7 +16,7 @@ from worlds import NET, QUICK, a, b, c, feed, small_tame
 from tame import TAME, Magnitude
 from tame.bench.experiment import Experiment
 from tame.bench.experiment import resolve as resolve_experiment
-from tame.bench.run import prepare
+from tame.bench.preparation import prepare
 from tame.checkpoint import pack, read, unpack
 from tame.checks.failure import difference
 from tame.checks.material import world

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
-
 from tame.bench.agreement import adjusted_rand
 from tame.bench.assignment import misplaced
 from tame.bench.calibration import calibration_error
@@ -20,6 +18,7 @@ from tame.bench.machine import hardware
 from tame.bench.metrics import evaluate, mean, stands_for, summarise, teaching
 from tame.bench.outcome import heading, weight
 from tame.bench.position import Position
+from tame.bench.preparation import prepare
 from tame.bench.record import NOBODY
 from tame.bench.report import write_report
 from tame.bench.store import EventLog, NoLog, RunFolder, write_text
@@ -295,16 +294,3 @@ def resume(folder: str | Path, changes: list[dict[str, Any]], watcher: Watcher) 
         run = Run(experiment, place, watcher, world)
         run.restore()
         return run.complete()
-
-
-def prepare(experiment: Experiment) -> None:
-    """Make sure that what the experiment needs is there, and ask torch for its part."""
-    if experiment.device.startswith("cuda") and not torch.cuda.is_available():
-        raise RunError(f"device {experiment.device} asked for, but this torch sees no GPU")
-    workers = getattr(experiment.settings, "workers", None)
-    if workers is not None:
-        workers.check()
-    if experiment.run.threads:
-        torch.set_num_threads(experiment.run.threads)
-    if experiment.deterministic:
-        torch.use_deterministic_algorithms(mode=True)

@@ -18,7 +18,7 @@ from typing import Any
 from tame.bench.experiment import from_table
 from tame.bench.grid import Plan
 from tame.bench.held_back import HeldBack
-from tame.bench.run import prepare
+from tame.bench.preparation import prepare
 from tame.bench.store import read_json, write_text
 from tame.bench.sweep import DONE, Audience, Crew, Task, locked
 from tame.bench.telling import Telling, answers

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from tame.checkpoint import save_learner
@@ -13,6 +12,7 @@ from tame.core.consolidate import settle
 from tame.core.defaults import AUTO, chosen_for
 from tame.core.division import Division
 from tame.core.errand import prune_experts
+from tame.core.given import as_device, as_seed, as_settings
 from tame.core.network import Blueprint
 from tame.core.pool import ExpertPool
 from tame.core.remembering import Remembering
@@ -55,16 +55,16 @@ class TAME(Answering):
         self,
         net: str | Mapping[str, Any] | NetMaker = AUTO,
         seed: int = 0,
-        settings: Settings | None = None,
+        settings: Settings | Mapping[str, Any] | None = None,
         device: str = "cpu",
     ) -> None:
         self.net = net
-        self.seed = seed
-        self.settings = settings or Settings()
-        self.device = torch.device(device)
+        self.seed = as_seed(seed)
+        self.settings = as_settings(Settings, settings)
+        self.device = as_device(device)
         self._make = None if net == AUTO else resolve(net)
         self._step = 0
-        self._begin(self.settings, seed, self.device)
+        self._begin(self.settings, self.seed, self.device)
 
     def observe(self, batch: Batch) -> Observation:
         """Judge a batch by the active expert's loss, then let the right expert learn from it."""

@@ -42,7 +42,13 @@ class Blueprint:
     def build(self, slots: int, *path: object) -> nn.Module:
         """Make a network with seeded weights; the global generators are left as they were."""
         with seeded(derive(self.seed, *path), self.device):
-            net = self.make(self.input_shape, slots)
+            try:
+                net = self.make(self.input_shape, slots)
+            except TypeError as error:
+                given = f"make({self.input_shape}, {slots})"
+                raise ConfigError(
+                    f"the net maker failed when called as {given}: {error}"
+                ) from error
         if not isinstance(net, nn.Module):
             raise ConfigError(f"the net maker returned {type(net).__name__}, not an nn.Module")
         if len(self.input_shape) == 3:  # noqa: PLR2004 (images)
@@ -54,13 +60,15 @@ class Blueprint:
         """Whether its networks compute the same in training and in evaluation, and draw."""
         with seeded(0, self.device):
             x = torch.rand(4, *self.input_shape, device=self.device)
-        net = self.build(2, "probe").eval()
-        with torch.no_grad():
-            shape = tuple(net(x).shape)
-        if shape != (4, 2):
-            raise ConfigError(
-                f"the net made for 2 outputs returned shape {shape} for 4 samples, not (4, 2)"
-            )
+        for outputs in (3, 2):  # one that heeds no number would fail at the first label too many
+            net = self.build(outputs, "probe").eval()
+            with torch.no_grad():
+                shape = tuple(net(x).shape)
+            if shape != (len(x), outputs):
+                raise ConfigError(
+                    f"the net made for {outputs} outputs returned shape {shape} for {len(x)} "
+                    f"samples, not ({len(x)}, {outputs})"
+                )
         return find_faces(net, x)
 
     @cached_property

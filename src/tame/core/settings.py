@@ -4,7 +4,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tame.config import late, part
+from tame.config import late, name_parts, part
 from tame.core.conduct import Careful
 from tame.core.detectors.quorum import Quorum
 from tame.core.inputs import Inputs
@@ -80,9 +80,13 @@ class Settings:
     `workers` prune the experts where there are several to prune (none: this process, one after
     another); who does it changes no result.
 
+    A part may be given by its name, or by a table of its name and settings.
+
     >>> from tame import Settings, Deviation
     >>> Settings(detector=Deviation(width=4.0)).detector.width
     4.0
+    >>> Settings(detector="cusum", conduct={"probation": 16}).conduct.probation
+    16
     """
 
     slots: int = 10
@@ -99,6 +103,7 @@ class Settings:
     workers: Any = part(WORKERS, lambda: None)
 
     def __post_init__(self) -> None:
+        name_parts(self)
         if self.slots < 1:
             raise ValueError(f"slots is 1 or more, not {self.slots}")
         if self.reservoir_bytes < 0:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-import torch
 from torch import Tensor
 
 from tame.checkpoint import save_learner
+from tame.core.given import as_device, as_seed, as_settings
 from tame.types import (
     ArrayLike,
     Batch,
@@ -40,13 +40,13 @@ class Method(ABC, Generic[S]):
         self,
         net: str | Mapping[str, Any] | NetMaker = "lenet",
         seed: int = 0,
-        settings: S | None = None,
+        settings: S | Mapping[str, Any] | None = None,
         device: str = "cpu",
     ) -> None:
         self.net = net
-        self.seed = seed
-        self.settings: S = settings or self.settings_type()
-        self.device = torch.device(device)
+        self.seed = as_seed(seed)
+        self.settings: S = as_settings(self.settings_type, settings)
+        self.device = as_device(device)
         self._set_up()
 
     @abstractmethod
