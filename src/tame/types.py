@@ -80,8 +80,7 @@ class Observation(NamedTuple):
     """What happened to one batch.
 
     `loss` is that of the expert active when the batch came, before the batch trained anything;
-    `smoothed` is what the detector compares with its `threshold` (NaN while there is none): the
-    paper's rule its smoothed loss, another its votes or sums; `expert` is the one that
+    `smoothed` is compared with `threshold` (NaN while there is none); `expert` is the one that
     then learned from the batch (-1: it is held, and nobody has yet); `since` is the step a change
     is dated to: from there on batches belong to the expert of the change, whoever learned them.
     A suspicion ends with a switch, a recruit, a withdrawal, or with a batch learned as before.
@@ -183,10 +182,7 @@ class Consolidation:
 
 
 class ShiftDetector(Protocol):
-    """Decides, one reading at a time, whether an expert is still seeing its own data.
-
-    A class may say in `compares`, a text, what its statistic is called ("smoothed loss", "votes").
-    """
+    """Decides, one reading at a time, whether an expert is still seeing its own data."""
 
     def fresh(self) -> Self: ...
     def accepts(self, reading: Reading) -> bool:

@@ -9,10 +9,11 @@ from worlds import a, b, changes, feed, lesson, small_settings
 
 from tame import TAME, Batch, Inputs, Training
 from tame.core.augment import Affine
+from tame.core.blueprint import Blueprint
 from tame.core.gradual import Gradual
 from tame.core.moment_selector import MomentSelector
 from tame.core.moments import Moments
-from tame.core.network import Blueprint, Network
+from tame.core.network import Network
 from tame.engine.fitting import Job, Samples, fit
 from tame.engine.recipe import Recipe
 from tame.nets.resnet import ResNet18

@@ -8,7 +8,8 @@ from worlds import lesson, small_tame
 from tame import Batch, Training, load
 from tame.bench.experiment import resolve
 from tame.bench.preparation import prepare
-from tame.core.network import Blueprint, Network
+from tame.core.blueprint import Blueprint
+from tame.core.network import Network
 from tame.errors import ConfigError
 
 CPU = torch.device("cpu")

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from tame import TAME, Batch, Deviation, Settings, load
+from tame.checks.failure import difference, snapshot
 from tame.core.caution import Careful
 from tame.core.detectors.cusum import Cusum
 from tame.errors import ConfigError
@@ -62,7 +63,11 @@ def test_a_maker_that_takes_something_else_is_told_how_it_is_called():
         learner.observe(Batch(torch.zeros(2, 3), [0, 1]))
 
 
-def test_a_net_that_heeds_no_number_of_outputs_is_refused_before_a_label_is_too_much():
-    learner = TAME(net=lambda shape, _: nn.Linear(*shape, 2))
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_a_net_that_heeds_no_number_of_outputs_is_refused_at_the_third_label(kind: Any):
+    learner = kind(net=lambda shape, _: nn.Linear(*shape, 2))
+    learner.observe(Batch(torch.zeros(2, 3), [0, 5]))
+    before = snapshot(learner.state_dict())
     with pytest.raises(ConfigError, match=r"made for 3 outputs returned shape \(4, 2\)"):
-        learner.observe(Batch(torch.zeros(2, 3), [0, 1]))
+        learner.observe(Batch(torch.zeros(2, 3), [0, 7]))
+    assert difference(before, learner.state_dict()) is None

@@ -7,7 +7,8 @@ from worlds import NET, a, b, changes, feed, lesson, small_tame
 
 from tame import Batch, Training
 from tame.checks.failure import difference
-from tame.core.network import Blueprint, Network
+from tame.core.blueprint import Blueprint
+from tame.core.network import Network
 from tame.nets import resolve
 
 

@@ -13,7 +13,8 @@ from worlds import lesson
 
 from tame import Training
 from tame.checkpoint import describe_net
-from tame.core.network import Blueprint, Network
+from tame.core.blueprint import Blueprint
+from tame.core.network import Network
 from tame.engine.eager import find_faces
 from tame.engine.randomness import seeded
 from tame.errors import ConfigError, DataError

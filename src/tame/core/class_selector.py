@@ -9,12 +9,12 @@ from torch import Tensor, nn
 
 from tame.config import late
 from tame.core.augment import Affine
+from tame.core.blueprint import Blueprint
 from tame.core.class_router import ClassRouter, OnRaw, OnReady, linear_rule, open_linear
 from tame.core.codec import AsKept, Codec
 from tame.core.distinct import Distinct
 from tame.core.inputs import InputStep
 from tame.core.moment_router import Views
-from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero
 from tame.core.remembering import Remembering, positions
 from tame.core.routers import NearestMean, NetworkRouter

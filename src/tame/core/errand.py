@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 
 from tame.checkpoint import pack, unpack
+from tame.core.blueprint import Blueprint
 from tame.core.consolidate import compact, is_due
 from tame.core.expert import Expert
 from tame.core.intake import Intake
-from tame.core.network import Blueprint
 from tame.core.settings import Settings
 from tame.engine.journal import next_note, unnoted
 from tame.engine.processes import Outcomes

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tame.core.blueprint import Blueprint
 from tame.core.gradual import Thinner
 from tame.core.mark import Mark
-from tame.core.network import Blueprint, Network
+from tame.core.network import Network
 from tame.core.reservoir import Reservoir
 from tame.core.settings import Settings
 from tame.core.trial import Trial

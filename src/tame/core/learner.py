@@ -8,12 +8,12 @@ from torch import Tensor
 
 from tame.checkpoint import save_learner
 from tame.core.answering import Answering
+from tame.core.blueprint import Blueprint
 from tame.core.consolidate import settle
 from tame.core.defaults import AUTO, chosen_for
 from tame.core.division import Division
 from tame.core.errand import prune_experts
 from tame.core.given import as_device, as_seed, as_settings
-from tame.core.network import Blueprint
 from tame.core.pool import ExpertPool
 from tame.core.remembering import Remembering
 from tame.core.scene import Scene
@@ -40,6 +40,7 @@ class TAME(Answering):
     `predict` routes each sample to its expert. Without a `net` the first batch's shape and dtype
     decide on it, and on all settings if none are given (`tame.core.defaults`).
 
+    >>> import torch
     >>> from tame import TAME, Batch
     >>> learner = TAME(net="mlp", seed=0)
     >>> seen = learner.observe(Batch(torch.eye(4), [0, 1, 0, 1]))

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 
 from tame.config import part
 from tame.core.augment import Crop
+from tame.core.blueprint import Blueprint
 from tame.core.class_router import ClassRouter
 from tame.core.codec import AsKept, Codec
 from tame.core.distinct import Distinct
 from tame.core.inputs import Inputs, InputStep
 from tame.core.moment_router import Eye, MomentScores, Views
 from tame.core.moments import Moments
-from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero
 from tame.core.remembering import Remembering, positions
 from tame.core.routers import NearestMean

@@ -1,113 +1,23 @@
 """A network in training: its optimiser, schedule, masks, and room for labels to come."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from tame.core.average import EVERY, Average
+from tame.core.blueprint import FEW, Blueprint
 from tame.core.growing import copy_into, enlarge
-from tame.engine.captured import Bench
-from tame.engine.eager import EagerStep, Faces, Manner, find_faces
+from tame.engine.eager import EagerStep
 from tame.engine.fitting import apply_masks, make_optimiser, set_rate
 from tame.engine.lesson import Lesson
 from tame.engine.meanwhile import Meanwhile, nothing
-from tame.engine.parallel import ParallelStep
-from tame.engine.randomness import PrivateDraws, derive, seeded
-from tame.engine.together import Team, find_team
-from tame.engine.world import World, current
-from tame.errors import ConfigError
-from tame.nets.weights import left_blank
-from tame.types import NetMaker, Reading, State
+from tame.engine.randomness import PrivateDraws, derive
+from tame.types import Reading, State
 
 if TYPE_CHECKING:
-    from tame.core.settings import Training
-
-
-@dataclass(frozen=True)
-class Blueprint:
-    """What all networks of a learner have in common."""
-
-    make: NetMaker
-    input_shape: tuple[int, ...]
-    training: "Training"
-    seed: int
-    device: torch.device
-    augment: Any = None
-    world: World = field(default_factory=current)
-
-    def build(self, slots: int, *path: object) -> nn.Module:
-        """Make a network with seeded weights; the global generators are left as they were."""
-        with seeded(derive(self.seed, *path), self.device):
-            try:
-                net = self.make(self.input_shape, slots)
-            except TypeError as error:
-                given = f"make({self.input_shape}, {slots})"
-                raise ConfigError(
-                    f"the net maker failed when called as {given}: {error}"
-                ) from error
-        if not isinstance(net, nn.Module):
-            raise ConfigError(f"the net maker returned {type(net).__name__}, not an nn.Module")
-        if len(self.input_shape) == 3:  # noqa: PLR2004 (images)
-            net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return net.to(self.device)
-
-    @cached_property
-    def faces(self) -> Faces:
-        """Whether its networks compute the same in training and in evaluation, and draw."""
-        with seeded(0, self.device):
-            x = torch.rand(4, *self.input_shape, device=self.device)
-        for outputs in (3, 2):  # one that heeds no number would fail at the first label too many
-            net = self.build(outputs, "probe").eval()
-            with torch.no_grad():
-                shape = tuple(net(x).shape)
-            if shape != (len(x), outputs):
-                raise ConfigError(
-                    f"the net made for {outputs} outputs returned shape {shape} for {len(x)} "
-                    f"samples, not ({len(x)}, {outputs})"
-                )
-        return find_faces(net, x)
-
-    @cached_property
-    def heads(self) -> frozenset[str]:
-        """The tensors of its networks whose shapes depend on the number of labels."""
-        with left_blank():
-            few, more = (self.build(slots, "frame").state_dict() for slots in (2, 4))
-        return frozenset(name for name, value in few.items() if value.shape != more[name].shape)
-
-    @cached_property
-    def team(self) -> Team:
-        """Whether its networks can be run many in one call, and when that pays."""
-        with seeded(0, self.device):
-            x = torch.rand(3, *self.input_shape, device=self.device)
-        return find_team([self.build(2, "probe", number) for number in range(2)], x)
-
-    @cached_property
-    def manner(self) -> Manner:
-        """How its networks are stepped."""
-        ways = self.training
-        return Manner(ways.output, ways.clip, self.augment, ways.precision, self.faces.one)
-
-    @cached_property
-    def bench(self) -> Bench | None:
-        """The recorded step its networks take turns on, on a GPU unless told otherwise.
-
-        Ranks talk in the middle of a step, so theirs is not recorded.
-        """
-        eager = self.training.engine == "eager" or self.world.size > 1
-        if self.device.type != "cuda" or eager:
-            return None
-        return Bench(self.manner, lambda net: make_optimiser(net, self.training))
-
-    def step(
-        self, net: nn.Module, optimiser: torch.optim.Optimizer, draws: PrivateDraws | None
-    ) -> EagerStep | ParallelStep:
-        """Return the step of one network, divided where there are several ranks."""
-        own = EagerStep(net, optimiser, self.manner, draws)
-        return own if self.world.size == 1 else ParallelStep(own, self.world)
+    pass
 
 
 class Network:
@@ -185,6 +95,8 @@ class Network:
         while slots < live:
             slots *= 2
         if slots == self.slots:
+            if live > FEW:
+                self.plan.check_many()
             return
         old, state, average = self.net, self.optimiser.state_dict()["state"], self._average
         net = self.plan.build(slots, *self.path, "grown", slots)

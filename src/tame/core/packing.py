@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tame.core.blueprint import Blueprint
 from tame.core.expert import Expert, as_mark
 from tame.core.gaps import WIDE, to_gaps
 from tame.core.layout import Layout
-from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero
 from tame.core.reservoir import Reservoir
 from tame.core.settings import Settings

@@ -7,9 +7,9 @@ from typing import overload
 import numpy as np
 from torch import Tensor, nn
 
+from tame.core.blueprint import Blueprint
 from tame.core.expert import Expert
 from tame.core.memories import Memories
-from tame.core.network import Blueprint
 from tame.core.packing import pack, unpack
 from tame.core.probe import Known, Readings, Sleeper
 from tame.core.settings import Settings

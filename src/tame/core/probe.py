@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tame.core.blueprint import Blueprint
 from tame.core.expert import Expert, as_mark, padded, unseen
 from tame.core.mark import Mark
-from tame.core.network import Blueprint
 from tame.core.shelf import Shelf
 from tame.engine.eager import half, wants_half
 from tame.engine.lesson import Lesson

@@ -9,10 +9,10 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from tame.core.blueprint import Blueprint
 from tame.core.distinct import Distinct
 from tame.core.inputs import InputStep
 from tame.core.means import nearest_means
-from tame.core.network import Blueprint
 from tame.core.routers import NearestMean, OneExpert
 from tame.engine.randomness import derive
 from tame.errors import ConfigError, DataError

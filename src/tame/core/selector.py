@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from tame.core.augment import Affine
+from tame.core.blueprint import Blueprint
 from tame.core.inputs import Inputs, InputStep
-from tame.core.network import Blueprint
 from tame.core.prune import count_nonzero, magnitude_masks
 from tame.core.remembering import Remembering, positions
 from tame.core.reservoir import Reservoir

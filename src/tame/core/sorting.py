@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from tame.core.blueprint import Blueprint
 from tame.core.expert import Expert, padded
-from tame.core.network import Blueprint
 from tame.core.scene import Scene
 from tame.core.waiting import NOBODY, Waiting
 from tame.engine.lesson import Lesson

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from tame.core.accounting import add_sizes, tensor_bytes, weigh_inputs
+from tame.core.blueprint import Blueprint
 from tame.core.inputs import Inputs
 from tame.core.intake import Intake
-from tame.core.network import Blueprint, Network
+from tame.core.network import Network
 from tame.core.prune import count_nonzero
 from tame.core.settings import Training
 from tame.engine.lesson import Lesson
