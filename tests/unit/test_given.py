@@ -65,6 +65,10 @@ def test_a_maker_that_takes_something_else_is_told_how_it_is_called():
 
 @pytest.mark.parametrize("kind", LEARNERS)
 def test_a_net_that_heeds_no_number_of_outputs_is_refused_at_the_third_label(kind: Any):
+    with pytest.raises(ConfigError, match="made for 3 outputs"):  # so many that slots grow, too
+        kind(net=lambda shape, _: nn.Linear(*shape, 2)).observe(
+            Batch(torch.zeros(20, 3), list(range(20)))
+        )
     learner = kind(net=lambda shape, _: nn.Linear(*shape, 2))
     learner.observe(Batch(torch.zeros(2, 3), [0, 5]))
     before = snapshot(learner.state_dict())

@@ -91,12 +91,12 @@ class Network:
 
     def grow(self, live: int) -> None:
         """Double the output slots until `live` fit, keeping everything learned."""
+        if live > FEW:
+            self.plan.check_many()
         slots = self.slots
         while slots < live:
             slots *= 2
         if slots == self.slots:
-            if live > FEW:
-                self.plan.check_many()
             return
         old, state, average = self.net, self.optimiser.state_dict()["state"], self._average
         net = self.plan.build(slots, *self.path, "grown", slots)
